@@ -1,11 +1,12 @@
-# Third-party packages. The required ones stop the configuration; the optional ones (STRATPLAN_WITH_*) choose
-# between a real part and its stub, so no source file tests for them.
+# Third-party packages. A missing required package stops the configuration. An optional package
+# (STRATPLAN_WITH_*) decides between a real part and its stub, so no source file tests for it.
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)
 
-# optional_package(NAME FOUND_EXPRESSION): sets STRATPLAN_HAS_<NAME>.
+# optional_package(NAME FOUND): sets STRATPLAN_HAS_<NAME> to FOUND, or to FALSE if the option is
+# OFF. Stops the configuration if the option is ON and the package was not found.
 function(optional_package name found)
   if(STRATPLAN_WITH_${name} STREQUAL "OFF")
     set(has FALSE)
@@ -24,7 +25,8 @@ if(NOT STRATPLAN_WITH_MPI STREQUAL "OFF")
 endif()
 optional_package(MPI "${MPI_CXX_FOUND}")
 
-# Debian's dnnl package configuration insists on OpenCL; the library itself needs none of it here.
+# Debian's CMake package of dnnl requires OpenCL, which stratplan does not need. So the header and
+# the library are looked up directly.
 if(NOT STRATPLAN_WITH_DNNL STREQUAL "OFF")
   find_path(DNNL_INCLUDE dnnl.hpp)
   find_library(DNNL_LIBRARY dnnl)
@@ -51,18 +53,19 @@ if(NOT STRATPLAN_WITH_CUDA STREQUAL "OFF")
 endif()
 optional_package(CUDA "${cuda_found}")
 if(STRATPLAN_HAS_CUDA)
-  # Hopper's own code, and such as any later device can translate.
+  # 90: machine code for Hopper, and PTX that later devices translate.
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90)
   endif()
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "")
   enable_language(CUDA)
-  # nvcc has C++20; CMake 3.25 does not know how to ask for it.
+  # CMake 3.25 does not know nvcc's option for C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 endif()
 
-# CMake's own FindHDF5 needs a C compiler in the project; Debian keeps the serial library beside the parallel ones.
+# CMake's own FindHDF5 would need a C compiler in the project. On Debian the serial library has its
+# own folder and name, beside the parallel ones.
 if(NOT STRATPLAN_WITH_HDF5 STREQUAL "OFF")
   find_path(HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
   find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5)
@@ -74,7 +77,8 @@ else()
 endif()
 optional_package(HDF5 "${hdf5_found}")
 
-# The public description of the format, from which protoc makes a reader; no library of ONNX is linked.
+# protoc generates the reader of ONNX files from the public description of the format (onnx.proto).
+# No library of ONNX is linked.
 if(NOT STRATPLAN_WITH_ONNX STREQUAL "OFF")
   find_package(Protobuf QUIET)
   find_path(ONNX_PROTO onnx/onnx.proto)

@@ -3,12 +3,16 @@
 #
 #   run.sh [STRATPLAN [FOLDER]]
 #
-# STRATPLAN defaults to the one in PATH, else to build/release/stratplan. FOLDER keeps what the
-# example writes; by default that goes to a temporary folder, which is removed at the end.
+# STRATPLAN defaults to the program in PATH, else to build/release/stratplan. FOLDER keeps the files
+# that the example writes. Without FOLDER they go to a temporary folder, which is removed at the
+# end.
 set -euo pipefail
 example=$(cd "$(dirname "$0")" && pwd)
 program=${1:-$(command -v stratplan || echo "$example/../../build/release/stratplan")}
-[[ -x $program ]] || { echo "$0: no program $program" >&2; exit 5; }
+[[ -x $program ]] || {
+  echo "$0: found no program $program; name it as the first argument" >&2
+  exit 5
+}
 program=$(cd "$(dirname "$program")" && pwd)/$(basename "$program")
 
 if [[ -n ${2:-} ]]; then

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the links of the documents: relative links name files that are there, anchors a heading.
+"""Checks the links of the documents: a relative link must name a file, an anchor a heading.
 
     scripts/check_links.py            # prints FILE:LINE of each broken link; exits with 1
 
-Links to other sites are not looked at. Anchors are those that code hosts make of headings. Where
-the static site (mkdocs.yml) makes another one, pages of docs/ must not link to that heading.
+Links to other sites are not checked. Anchors are the ones that GitHub and GitLab derive from
+headings. Pages of docs/ must not link to a heading for which the static site (mkdocs.yml) derives
+another anchor.
 """
 
 import pathlib
@@ -22,7 +23,7 @@ HTML_ANCHOR = re.compile(r"<[a-z]+\b[^>]*?\b(?:id|name)=\"([^\"]*)\"", re.IGNORE
 
 
 def without_code(text):
-    """The text without its code blocks; each line stays where it is."""
+    """Yields the lines of the text, empty within code blocks, so line numbers stay the same."""
     fence = None
     for line in text.splitlines():
         mark = re.match(r"\s*(```+|~~~+)", line)
@@ -34,7 +35,7 @@ def without_code(text):
 
 
 def links(text):
-    """Line numbers and targets; a link's text may go over several lines."""
+    """Yields line number and target of each link; a link's text may span several lines."""
     prose = "\n".join(without_code(text))
     prose = re.sub(
         r"(?<!`)(`+)(?!`)((?:(?!\n\s*\n).)+?)(?<!`)\1(?!`)",
@@ -48,7 +49,7 @@ def links(text):
 
 
 def headings(text):
-    """The headings' plain text: markup left out, code kept."""
+    """Yields the headings' plain text, without markup but with code."""
     for line in without_code(text):
         if heading := re.match(r"#{1,6}\s+(.*?)\s*#*$", line):
             yield re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).replace("`", "").replace(
@@ -57,7 +58,7 @@ def headings(text):
 
 
 def host_anchors(text):
-    """As GitHub and GitLab make them of headings."""
+    """Yields the anchors that GitHub and GitLab derive from the headings."""
     seen = {}
     for heading in headings(text):
         slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -66,7 +67,7 @@ def host_anchors(text):
 
 
 def site_anchors(text):
-    """As Python-Markdown makes them, which mkdocs uses."""
+    """Yields the anchors that Python-Markdown, used by mkdocs, derives from the headings."""
     seen = set()
     for heading in headings(text):
         plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
@@ -80,21 +81,21 @@ def site_anchors(text):
 
 
 def broken(page, target):
-    """What is wrong with a link; nothing if it resolves."""
+    """Returns the fault of a link, or None if it resolves."""
     if re.match(r"[a-z][a-z0-9+.-]*:|//", target, re.IGNORECASE):
         return None
     path, _, anchor = target.partition("#")
     if path.startswith("/"):
-        return "is absolute"
+        return "the path is absolute; make it relative"
     file = (page.parent / path).resolve() if path else page
     if not file.is_relative_to(ROOT):
-        return "leaves the project"
+        return "the path leaves the project"
     if not file.exists():
         return "no such file"
     if not anchor:
         return None
     if file.suffix != ".md":
-        return "an anchor in a file that is no page"
+        return "only Markdown pages have anchors"
     text = file.read_text()
     marks = set(HTML_ANCHOR.findall(text))
     if anchor not in marks | set(host_anchors(text)):

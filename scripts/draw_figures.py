@@ -5,8 +5,8 @@
     scripts/draw_figures.py halo       # some of them
     scripts/draw_figures.py --check    # exits with 1 if a committed figure is not current
 
-A figure is 440 units wide, so that it can be read at the width of a phone. `Figure` refuses texts
-that overlap each other, leave the figure or their box, or are smaller than 12 units.
+A figure is 440 units wide, so that a phone shows it readably. `Figure` refuses a text that overlaps
+another one, leaves the figure or its box, or is smaller than 12 units.
 """
 
 import argparse
@@ -24,7 +24,7 @@ RANK = ["#8fc3e8", "#f7cf7a", "#7fd1b0", "#e6b3cf"]  # tints of Okabe and Ito's 
 
 
 def text_width(text, size, bold=False):
-    """An upper estimate for the usual sans-serif fonts; DejaVu Sans is the widest of them."""
+    """Returns an upper estimate for the usual sans-serif fonts; DejaVu Sans is the widest."""
     narrow, wide = "iljI.,:;'|!()[] ", "mwMW@%"
     units = sum(
         0.40 if c in narrow else 0.95 if c in wide else 0.70 if c.isupper() else 0.62 for c in text
@@ -57,7 +57,7 @@ class Figure:
     def text(self, x, y, text, size=13, anchor="start", bold=False, color=INK):
         """One line; y is its baseline."""
         if size < 12:
-            raise ValueError(f"{self.title}: {text!r} is smaller than 12")
+            raise ValueError(f"{self.title}: {text!r} is smaller than 12 units")
         width = text_width(text, size, bold)
         left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
         self.texts.append((left, y - 0.75 * size, left + width, y + 0.2 * size, text))
@@ -74,7 +74,7 @@ class Figure:
             self.text(x, y + i * step, text, **style)
 
     def box(self, x, y, width, title, *lines, fill=DATA, radius=0):
-        """A title in bold and lines below it, centered in a rectangle; returns its lower edge."""
+        """Draws a rectangle with a bold title and centered lines; returns its lower edge."""
         height = 26 + 16 * len(lines)
         self.rect(x, y, width, height, fill, radius=radius)
         for i, line in enumerate((title,) + lines):
@@ -104,7 +104,7 @@ class Figure:
         )
 
     def elbow(self, x1, y1, x2, y2, middle_y):
-        """Down, across and down again."""
+        """An arrow that goes down, across and down again."""
         self.line(x1, y1, x1, middle_y)
         self.line(x1, middle_y, x2, middle_y)
         self.arrow(x2, middle_y, x2, y2)
@@ -139,7 +139,7 @@ class Figure:
 
 
 def key(fig, x, y, entries, step=None):
-    """Colored squares with their meaning, side by side."""
+    """Draws colored squares with their meaning, side by side."""
     for fill, text in entries:
         fig.rect(x, y - 11, 13, 13, fill)
         fig.text(x + 19, y, text, size=12)
@@ -207,7 +207,10 @@ def overview():
 
 
 def sample(fig, x, y, colors_of, size=28, sheets=4, shift=4):
-    """A sample as a stack of channels, the first in front; colors_of(channel): its 2 x 2 tiles."""
+    """Draws a sample as a stack of channels, the first in front.
+
+    colors_of(channel) gives the colors of the channel's 2 x 2 tiles.
+    """
     for channel in reversed(range(sheets)):
         cx, cy = x + channel * shift, y + (sheets - 1 - channel) * shift
         tiles = colors_of(channel)
@@ -259,7 +262,7 @@ def split():
             sample(fig, x + 42 * s, y, colors_of_sample(s))
 
     def weights(y, color_of):
-        """Rows are filters, columns are channels."""
+        """Rows are filters; columns are channels."""
         for f in range(4):
             for c in range(4):
                 fig.rect(columns["weights"] + 10 * c, y + 10 * f, 10, 10, color_of(f, c))
@@ -344,7 +347,7 @@ def halo():
     fig.text(own_x + width / 2, 106, "rank 0", size=13, anchor="middle")
     fig.text(own_x + width / 2, own_y(7) + 38, "rank 1", size=13, anchor="middle")
 
-    # What each rank needs: its rows, one of the other rank, and zeros where the image ends.
+    # Each rank needs its own rows, one row of the other rank, and zeros where the image ends.
     top_y = lambda i: 76 + 20 * i
     bottom_y = lambda i: 232 + 20 * i
     row(local_x, top_y(0), pad, dashed=True)
@@ -356,7 +359,7 @@ def halo():
 
     fig.line(16, 212, WIDTH - 16, 212, color=LINE, width=1, dashed=True)
 
-    # Windows of the outputs that read the received rows.
+    # The windows of the outputs that read received rows.
     fig.rect(local_x + cell, top_y(3) - 2, 3 * cell, 60, "none", stroke=INK)
     fig.rect(local_x + 2 * cell, bottom_y(0) - 2, 3 * cell, 60, "none", stroke=INK)
     for i in range(4):
@@ -561,7 +564,7 @@ FIGURES = {f.__name__: f for f in (overview, split, halo, redistribution, timeli
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(FIGURES)}; default: all")
+    parser.add_argument("names", nargs="*", help=f"figures: {', '.join(FIGURES)}; default: all")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit with 1 if a figure is not current"
     )
@@ -579,7 +582,7 @@ def main():
         elif not path.exists() or path.read_text() != svg:
             stale.append(path.name)
     if stale:
-        sys.exit(f"not current: {', '.join(stale)}; scripts/draw_figures.py draws them")
+        sys.exit(f"not current: {', '.join(stale)}; run scripts/draw_figures.py")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What lowering, kernel keys and planning give, against tests/golden/record (README.md beside it):
-#   scripts/golden.sh [BUILD] compare [--part K/N]   equal, or the first difference and exit code 1
-#   scripts/golden.sh [BUILD] make                   the record anew, for changes that are meant
-#   scripts/golden.sh [BUILD] explain [COMMIT]       the first difference beside the old code's text
-# BUILD is a build folder with tests; without one build/golden, optimized and without CUDA, is
-# configured. `explain` builds the old code in BUILD-base: that of COMMIT, or of the commit that
-# last changed the record.
+# Compares lowered programs, kernel keys and plans with the record (tests/golden/README.md).
+#   scripts/golden.sh [BUILD] compare [--part K/N]   prints the first difference; exit code 1 if any
+#   scripts/golden.sh [BUILD] make                   writes the record anew, for intended changes
+#   scripts/golden.sh [BUILD] explain [COMMIT]       prints the first difference and the old text
+# BUILD is a build folder with tests. Without it, build/golden is configured: optimized, no CUDA.
+# `explain` builds an older version in BUILD-base: COMMIT, or the commit that last changed the
+# record.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build_of() {  # sources, build folder
+build_of() {  # build_of SOURCES BUILD_FOLDER
   if [ ! -f "$2/CMakeCache.txt" ]; then
     cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATPLAN_WITH_CUDA=OFF \
       >"$2.log" || { cat "$2.log"; return 5; }
@@ -38,5 +38,5 @@ case $mode in
     fi
     build_of "$sources" "$build-base"
     exec "$build/golden_record" compare --old "$build-base/golden_record" ;;
-  *) echo "golden.sh: there is no mode $mode: make, compare or explain" >&2; exit 2 ;;
+  *) echo "golden.sh: unknown mode $mode; expected make, compare or explain" >&2; exit 2 ;;
 esac

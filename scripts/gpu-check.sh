@@ -1,15 +1,24 @@
 #!/bin/bash
-# Everything that needs a GPU, in one go: builds, tests, trains and verifies, profiles, predicts and compares with PyTorch; leaves JSON files and report.md.
+# Runs everything that needs a GPU: builds, tests, trains and verifies, profiles, predicts and
+# compares with PyTorch. Leaves JSON files and report.md.
 #
-#   scripts/gpu-check.sh --bundle FOLDER            on a machine with Debian's packages: lays down what the other machine lacks (headers, under 64 MiB)
-#   scripts/gpu-check.sh [--with FOLDER] [-o OUT] [--only REGEX]   on the machine with the GPU, from the project's root: no network and no MPI are needed
+#   scripts/gpu-check.sh --bundle FOLDER
+#       On a machine with Debian's packages: puts headers (under 64 MiB) that the machine with the
+#       GPU lacks into FOLDER.
+#   scripts/gpu-check.sh [--with FOLDER] [-o OUT] [--only REGEX]
+#       On the machine with the GPU, from the project's root. Needs no network and no MPI. Takes the
+#       CUDA toolkit on the PATH or in CUDA_HOME. Takes cuDNN and NCCL from there, or from the
+#       wheels that PyTorch installed.
 #
-# There it takes the CUDA toolkit on the PATH or in CUDA_HOME, and cuDNN and NCCL from it or from the wheels that came with a PyTorch.
-# Parts have LIMIT seconds together, default 570, and each has a limit of its own; report.md is written anew behind each. What there was no time for is done by another
-# run: --only takes the parts whose names match.
-# One of the files is the machine as it was measured, named after the device (h200.json): copied to machines/ it is a machine that `plan -m` knows, for one rank.
-# BATCHES: of ResNet-50 for the prediction check, default "64 128"; SIZES: of its images besides, default none: "112,224 56,224 28,224" have the shapes that 2, 4 and 8
-# ranks compute if they split the rows. Exit code 1 if any part failed; the table at the end says which.
+# LIMIT: seconds for all parts together, default 570. Each part also has a limit of its own.
+# report.md is written anew after each part. For the parts without time left, start another run:
+# --only takes the parts whose names match.
+# BATCHES: batches of ResNet-50 for the prediction check, default "64 128".
+# SIZES: additional image sizes of ResNet-50 for it, default none. "112,224 56,224 28,224" are the
+# shapes that 2, 4 and 8 ranks compute if they split the rows.
+# The measured machine is a file named after the device (h200.json). Copied to machines/ it is a
+# machine for one rank that `plan -m` knows.
+# Exit code 1 if any part failed; the table at the end says which.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +30,8 @@ bundle() {
   (cd "$packages" && apt-get download -qq nlohmann-json3-dev libvalijson-dev libfmt-dev libfmt9 libcli11-dev libgtest-dev libgmock-dev librapidcheck-dev) || exit 5
   for package in "$packages"/*.deb; do dpkg -x "$package" "$folder"; done
   rm -r "$packages" "$folder"/usr/share/doc "$folder"/usr/src
-  find "$folder" -xtype f -type l | while read -r link; do cp --remove-destination "$(readlink -f "$link")" "$link"; done  # links may be lost on the way
+  # Files replace links, because links may be lost on the way to the other machine.
+  find "$folder" -xtype f -type l | while read -r link; do cp --remove-destination "$(readlink -f "$link")" "$link"; done
   du -sh "$folder"
 }
 
@@ -38,12 +48,13 @@ while [[ $# -gt 0 ]]; do
 done
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-export STRATPLAN_CACHE_DIR=$out/cache  # what was measured another time does not count
+export STRATPLAN_CACHE_DIR=$out/cache  # earlier measurements do not count
 rm -rf "$STRATPLAN_CACHE_DIR"
 failed=0
 rows=()
 
-# run_part NAME SECONDS FILE COMMAND...: a function or program that may take so long; its output goes to FILE; a row of the table in any case.
+# run_part NAME SECONDS FILE COMMAND...: runs a function or program for at most SECONDS. Its output
+# goes to FILE, and the table gets a row in any case.
 run_part() {
   local name=$1 most=$2 file=$3 start=$SECONDS left=$((limit - SECONDS)) result
   shift 3
@@ -53,7 +64,7 @@ run_part() {
   elif timeout -k 5 $((most < left ? most : left)) bash -c 'set -uo pipefail; "$@"' part "$@" >"$out/$file" 2>&1 </dev/null; then
     result=ok
   else
-    result="FAILED ($?)" failed=1  # 124 or 137: ended when its time was up
+    result="FAILED ($?)" failed=1  # 124 or 137: its time was up
   fi
   rows+=("| $name | $result | $((SECONDS - start)) s | $file |")
   echo "${rows[-1]}"
@@ -82,12 +93,14 @@ build() {
     cmake --build build/gpu --target stratplan test_cuda test_nccl_ranks
 }
 
-# verify NETWORK RANKS BATCH LAYOUT: the plan of that layout for all layers, or the searched one, its ranks threads of one process on this device, against an undivided
-# run. The search leaves small networks on one rank.
+# verify NETWORK RANKS BATCH [LAYOUT]: runs a plan and verifies it against an undivided run. The
+# plan has LAYOUT for all layers, or is the search's, which leaves small networks on one rank. Its
+# ranks are threads of one process on this device.
 verify() {
   $program plan "$1" -m dgx-h200 -n "$2" -b "$3" ${4:+--uniform "$4"} -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
 }
-# graphs NETWORK RANKS BATCH LAYOUT STEPS ARGUMENT...: the same training with each step launched and with steps replayed. Losses must be equal; prints the times of both.
+# graphs NETWORK RANKS BATCH LAYOUT STEPS ARGUMENT...: trains twice, with each op launched and with
+# ops replayed as CUDA graphs. Losses must be equal. Prints the times of both.
 graphs() {
   local network=$1 ranks=$2 batch=$3 layout=$4 steps=$5 mode files=()
   shift 5
@@ -105,7 +118,8 @@ if on["cuda_graphs"]["graphs"] == 0: sys.exit("nothing was replayed")
 if on["losses"] != off["losses"]: sys.exit(f"losses differ: {off['losses']} launched, {on['losses']} replayed")
 EOF
 }
-# The machine as measured: rates, what emulated communication takes from kernels, and the kernels of ResNet-50 in two precisions and, if there is time, of a U-Net.
+# Measures the machine: rates, slowdown of kernels by emulated communication, and the kernels of
+# ResNet-50 in two precisions and, if there is time, of a U-Net.
 export machine
 machine=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | sed 's/^NVIDIA //' | tr 'A-Z ' 'a-z-')
 machine=${machine:-gpu}
@@ -156,7 +170,7 @@ export -f build verify graphs measure predict pytorch
 run_part "device" 20 device.txt nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,ecc.mode.current,mig.mode.current --format=csv
 run_part "build" 300 build.log build
 run_part "what was built" 30 doctor.json $program doctor --json
-# All but the sweep over the networks, which takes long and needs no device.
+# Leaves out the sweep over the networks, which takes long and needs no device.
 run_part "tests" 150 tests.log build/gpu/test_cuda --gtest_filter='-*Sweep*' --gtest_output=json:"$out/tests.json"
 for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2"; do
   read -r network ranks batch layout <<<"$case"

@@ -1,36 +1,38 @@
 #!/bin/bash
-# Installs the Debian packages of stratplan. Quick if all are there; else needs root or sudo.
+# Installs the Debian packages of stratplan. Returns at once if all are installed; otherwise needs
+# root or sudo.
 #
 #   scripts/install_packages.sh [tests] [checks] [compilers]
 #
-# Without arguments: what stratplan is built with and runs on. `tests` adds what its tests are built
-# with and their judges; `checks` adds formatting, lint, coverage and the comparison of benchmarks;
-# `compilers` adds another compiler and another MPI library.
+# Without arguments it installs the packages that stratplan needs to be built and to run. `tests`
+# adds what the tests are built with, and their judges. `checks` adds formatting, lint, coverage and
+# the comparison of benchmarks. `compilers` adds another compiler and another MPI library.
 set -euo pipefail
 
 packages=(
   build-essential g++ cmake ninja-build                      # tools
   nlohmann-json3-dev libvalijson-dev libfmt-dev libcli11-dev # files, text, command line
   libopenmpi-dev openmpi-bin                                 # ranks
-  libdnnl-dev ocl-icd-opencl-dev                             # processor kernels; their CMake package insists on OpenCL
+  libdnnl-dev                                                # processor kernels
+  ocl-icd-opencl-dev                                         # required by libdnnl's CMake package
   libhdf5-dev                                                # data sets
   protobuf-compiler libprotobuf-dev libonnx-dev              # ONNX models
 )
 tests=(
   libgtest-dev libgmock-dev librapidcheck-dev
   python3-torch python3-numpy # judge of layers, gradients and whole networks
-  libonnx-testdata            # judge of operators: data alone
+  libonnx-testdata            # judge of operators, data only
   coinor-cbc                  # judge of the search: another solver
-  iproute2 procps             # a slow link; the processes that a killed job leaves
-  mkdocs                      # the documents as a site
+  iproute2 procps             # a slow link; the processes that outlive a killed job
+  mkdocs                      # the site of the documents
 )
 checks=(
   clang-format clang-tidy git
   gcovr
   libbenchmark-dev libbenchmark-tools # libbenchmark-tools holds Google Benchmark's compare.py
   python3-numpy python3-scipy         # compare.py imports both
-  jq                                  # reports leave out what names a machine
-  libopenblas0-pthread                # PyTorch's opponent in a comparison is PyTorch on a fast BLAS
+  jq                                  # removes machine names from reports
+  libopenblas0-pthread                # a fast BLAS, for a fair comparison with PyTorch
 )
 compilers=(
   clang libomp-dev
@@ -41,21 +43,28 @@ for group in "$@"; do
     tests) packages+=("${tests[@]}") ;;
     checks) packages+=("${checks[@]}") ;;
     compilers) packages+=("${compilers[@]}") ;;
-    *) echo "install_packages.sh: unknown group $group; expected tests, checks or compilers" >&2; exit 2 ;;
+    *)
+      echo "install_packages.sh: unknown group $group; expected tests, checks or compilers" >&2
+      exit 2 ;;
   esac
 done
 
 missing=()
 for package in "${packages[@]}"; do
-  [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) || true
+  [[ $status == installed ]] || missing+=("$package")
 done
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
 as_root=()
 if [[ $EUID -ne 0 ]]; then
-  command -v sudo >/dev/null || { echo "install_packages.sh: as root, please: apt-get install ${missing[*]}" >&2; exit 5; }
+  command -v sudo >/dev/null || {
+    echo "install_packages.sh: needs root or sudo; run as root: apt-get install ${missing[*]}" >&2
+    exit 5
+  }
   as_root=(sudo)
 fi
 echo "installing ${missing[*]}" >&2
 "${as_root[@]}" apt-get update -q >&2
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -q -y --no-install-recommends "${missing[@]}" >&2

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the networks that are too long and too regular to be written by hand.
+"""Writes the networks that are too long and too regular to write by hand.
 
     scripts/make_networks.py            # all of them, into networks/
     scripts/make_networks.py unet2d     # some of them
 
-One function a network, after the source that its description names; tests/model/network/published_test.cpp holds them to the published figures.
+Each function makes one network after the source that its description names.
+tests/model/network/published_test.cpp compares the networks with the published figures.
 """
 import json
 import pathlib
@@ -12,10 +13,16 @@ import sys
 
 
 class Network:
-    """Layers in the order in which they are added; each method returns the name of the layer it added."""
+    """Layers in the order in which they are added; a method returns the name of its last layer."""
 
     def __init__(self, name, description, batch, channels, size, statistics_samples=32):
-        self.head = {"schema_version": 1, "name": name, "description": description, "batch": batch, "statistics_samples": statistics_samples}
+        self.head = {
+            "schema_version": 1,
+            "name": name,
+            "description": description,
+            "batch": batch,
+            "statistics_samples": statistics_samples,
+        }
         self.layers = []
         self.last = self.add("data", "input", channels=channels, size=size)
 
@@ -33,8 +40,11 @@ class Network:
         if any(layer["kind"] == "batch_norm" for layer in self.layers):
             self.head["running_momentum"] = 0.1  # for inference
         lines = ",\n".join("  " + json.dumps(layer) for layer in self.layers)
-        head = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in self.head.items())
-        (folder / f"{self.head['name']}.json").write_text("{\n" + head + ' "layers": [\n' + lines + "\n ]\n}\n")
+        head = "".join(
+            f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in self.head.items()
+        )
+        text = "{\n" + head + ' "layers": [\n' + lines + "\n ]\n}\n"
+        (folder / f"{self.head['name']}.json").write_text(text)
 
 
 # ---------------------------------------------------------------- U-Nets
@@ -43,15 +53,28 @@ class Network:
 def double_convolution(net, name, source, filters, activation):
     """Twice: convolution, normalization, activation."""
     for i, count in enumerate(filters, 1):
-        net.add(f"{name}.conv{i}", "convolution", source if i == 1 else None, filters=count, kernel=3, padding=1)
+        net.add(
+            f"{name}.conv{i}",
+            "convolution",
+            source if i == 1 else None,
+            filters=count,
+            kernel=3,
+            padding=1,
+        )
         net.add(f"{name}.bn{i}", "batch_norm")
         net.add(f"{name}.act{i}", activation)
     return net.last
 
 
 def unet2d():
-    net = Network("unet2d", "2-D U-Net (Ronneberger et al. 2015) as in milesial/Pytorch-UNet with bilinear enlargement: same padding, batch normalization, "
-                  "two classes. 17,263,042 parameters.", batch=8, channels=3, size=[256, 256])
+    net = Network(
+        "unet2d",
+        "2-D U-Net (Ronneberger et al. 2015) as in milesial/Pytorch-UNet with bilinear "
+        "enlargement: same padding, batch normalization, two classes. 17,263,042 parameters.",
+        batch=8,
+        channels=3,
+        size=[256, 256],
+    )
     skips = [double_convolution(net, "down1", None, [64, 64], "relu")]
     for i, filters in enumerate([128, 256, 512, 512], 2):
         net.add(f"pool{i - 1}", "max_pool", kernel=2)
@@ -67,15 +90,26 @@ def unet2d():
 
 
 def unet3d():
-    net = Network("unet3d", "LBANN's 3-D U-Net (after Cicek et al. 2016): blocks of two 3x3x3 convolutions with batch normalization and LeakyReLU, "
-                  "2x2x2 transposed convolutions, three classes, volumes of 128^3.", batch=2, channels=1, size=[128, 128, 128], statistics_samples="all")
+    net = Network(
+        "unet3d",
+        "LBANN's 3-D U-Net (after Cicek et al. 2016): blocks of two 3x3x3 convolutions with "
+        "batch normalization and LeakyReLU, 2x2x2 transposed convolutions, three classes, "
+        "volumes of 128^3.",
+        batch=2,
+        channels=1,
+        size=[128, 128, 128],
+        statistics_samples="all",
+    )
     skips = []
     for i, filters in enumerate([[32, 64], [64, 128], [128, 256]], 1):
         skips.append(double_convolution(net, f"down{i}", None, filters, "leaky_relu"))
         net.add(f"pool{i}", "max_pool", kernel=2)
     double_convolution(net, "bottom", None, [256, 512], "leaky_relu")
-    for i, (deconvolution, filters) in enumerate([(512, [256, 256]), (256, [128, 128]), (128, [64, 64])], 1):
-        up = net.add(f"up{i}.deconv", "transposed_convolution", filters=deconvolution, kernel=2, stride=2)
+    ups = [(512, [256, 256]), (256, [128, 128]), (128, [64, 64])]
+    for i, (deconvolution, filters) in enumerate(ups, 1):
+        up = net.add(
+            f"up{i}.deconv", "transposed_convolution", filters=deconvolution, kernel=2, stride=2
+        )
         net.add(f"up{i}.concat", "concat", [up, skips.pop()])
         double_convolution(net, f"up{i}", None, filters, "leaky_relu")
     net.add("out", "convolution", filters=3, kernel=1)
@@ -89,7 +123,9 @@ def unet3d():
 class Inception(Network):
     def unit(self, name, source, filters, kernel, **attributes):
         """Convolution, normalization, ReLU."""
-        self.add(f"{name}.conv", "convolution", source, filters=filters, kernel=kernel, **attributes)
+        self.add(
+            f"{name}.conv", "convolution", source, filters=filters, kernel=kernel, **attributes
+        )
         self.add(f"{name}.bn", "batch_norm", epsilon=0.001)
         return self.add(f"{name}.relu", "relu")
 
@@ -110,14 +146,16 @@ class Inception(Network):
         self.unit(f"{name}.branch3x3dbl_1", x, 64, 1)
         self.unit(f"{name}.branch3x3dbl_2", None, 96, 3, padding=1)
         double = self.unit(f"{name}.branch3x3dbl_3", None, 96, 3, padding=1)
-        return self.add(f"{name}.concat", "concat", [one, five, double, self.pooled(name, x, pool_filters)])
+        pooled = self.pooled(name, x, pool_filters)
+        return self.add(f"{name}.concat", "concat", [one, five, double, pooled])
 
     def block_b(self, name, x):
         three = self.unit(f"{name}.branch3x3", x, 384, 3, stride=2)
         self.unit(f"{name}.branch3x3dbl_1", x, 64, 1)
         self.unit(f"{name}.branch3x3dbl_2", None, 96, 3, padding=1)
         double = self.unit(f"{name}.branch3x3dbl_3", None, 96, 3, stride=2)
-        return self.add(f"{name}.concat", "concat", [three, double, self.add(f"{name}.pool", "max_pool", x, kernel=3, stride=2)])
+        pool = self.add(f"{name}.pool", "max_pool", x, kernel=3, stride=2)
+        return self.add(f"{name}.concat", "concat", [three, double, pool])
 
     def block_c(self, name, x, filters):
         one = self.unit(f"{name}.branch1x1", x, 192, 1)
@@ -138,21 +176,35 @@ class Inception(Network):
         self.wide(f"{name}.branch7x7x3_2", None, 192, 7)
         self.tall(f"{name}.branch7x7x3_3", None, 192, 7)
         seven = self.unit(f"{name}.branch7x7x3_4", None, 192, 3, stride=2)
-        return self.add(f"{name}.concat", "concat", [three, seven, self.add(f"{name}.pool", "max_pool", x, kernel=3, stride=2)])
+        pool = self.add(f"{name}.pool", "max_pool", x, kernel=3, stride=2)
+        return self.add(f"{name}.concat", "concat", [three, seven, pool])
 
     def block_e(self, name, x):
         one = self.unit(f"{name}.branch1x1", x, 320, 1)
         split = self.unit(f"{name}.branch3x3_1", x, 384, 1)
-        three = [self.wide(f"{name}.branch3x3_2a", split, 384, 3), self.tall(f"{name}.branch3x3_2b", split, 384, 3)]
+        three = [
+            self.wide(f"{name}.branch3x3_2a", split, 384, 3),
+            self.tall(f"{name}.branch3x3_2b", split, 384, 3),
+        ]
         self.unit(f"{name}.branch3x3dbl_1", x, 448, 1)
         split = self.unit(f"{name}.branch3x3dbl_2", None, 384, 3, padding=1)
-        double = [self.wide(f"{name}.branch3x3dbl_3a", split, 384, 3), self.tall(f"{name}.branch3x3dbl_3b", split, 384, 3)]
-        return self.add(f"{name}.concat", "concat", [one, *three, *double, self.pooled(name, x, 192)])
+        double = [
+            self.wide(f"{name}.branch3x3dbl_3a", split, 384, 3),
+            self.tall(f"{name}.branch3x3dbl_3b", split, 384, 3),
+        ]
+        pooled = self.pooled(name, x, 192)
+        return self.add(f"{name}.concat", "concat", [one, *three, *double, pooled])
 
 
 def inception_v3():
-    net = Inception("inception_v3", "Inception v3 (Szegedy et al. 2015) as in torchvision, without the auxiliary head: 23,834,568 parameters, 5.7 G "
-                    "multiply-adds per sample.", batch=32, channels=3, size=[299, 299])
+    net = Inception(
+        "inception_v3",
+        "Inception v3 (Szegedy et al. 2015) as in torchvision, without the auxiliary head: "
+        "23,834,568 parameters, 5.7 G multiply-adds per sample.",
+        batch=32,
+        channels=3,
+        size=[299, 299],
+    )
     net.unit("Conv2d_1a_3x3", None, 32, 3, stride=2)
     net.unit("Conv2d_2a_3x3", None, 32, 3)
     net.unit("Conv2d_2b_3x3", None, 64, 3, padding=1)
@@ -163,7 +215,12 @@ def inception_v3():
     for name, pool_filters in [("Mixed_5b", 32), ("Mixed_5c", 64), ("Mixed_5d", 64)]:
         x = net.block_a(name, x, pool_filters)
     x = net.block_b("Mixed_6a", x)
-    for name, filters in [("Mixed_6b", 128), ("Mixed_6c", 160), ("Mixed_6d", 160), ("Mixed_6e", 192)]:
+    for name, filters in [
+        ("Mixed_6b", 128),
+        ("Mixed_6c", 160),
+        ("Mixed_6d", 160),
+        ("Mixed_6e", 192),
+    ]:
         x = net.block_c(name, x, filters)
     x = net.block_d("Mixed_7a", x)
     for name in ["Mixed_7b", "Mixed_7c"]:
@@ -180,9 +237,15 @@ def inception_v3():
 
 def densenet121():
     growth, channels = 32, 64
-    net = Network("densenet121", "DenseNet-121 (Huang et al. 2016) as in torchvision: 7,978,856 parameters, 2.8 G multiply-adds per sample. Each layer's new "
-                  "channels are joined to all before them at once, which is the same network with fewer edges than a list of all that came before.",
-                  batch=32, channels=3, size=[224, 224])
+    net = Network(
+        "densenet121",
+        "DenseNet-121 (Huang et al. 2016) as in torchvision: 7,978,856 parameters, 2.8 G "
+        "multiply-adds per sample. Each layer's new channels are joined to all before them at "
+        "once, which is the same network with fewer edges than a list of all that came before.",
+        batch=32,
+        channels=3,
+        size=[224, 224],
+    )
     net.add("conv0", "convolution", filters=channels, kernel=7, stride=2, padding=3)
     net.add("norm0", "batch_norm")
     net.add("relu0", "relu")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes the reference pages, docs/reference/*.md, from the program itself.
 
-scripts/make_reference.py [STRATPLAN]           # default: build/release/stratplan, else in PATH
-scripts/make_reference.py [STRATPLAN] --check   # prints what is not current, and exits with 1
+    scripts/make_reference.py [STRATPLAN]           # default: build/release/stratplan, else in PATH
+    scripts/make_reference.py [STRATPLAN] --check   # prints a diff; exits with 1 if there is one
 
 commands.md     `--help` of every command and subcommand
 files.md        schemas/*.schema.json
-exit-codes.md   what `stratplan --help` calls them, and the comments of `enum class ExitCode`
+exit-codes.md   the names in `stratplan --help`, and the comments of `enum class ExitCode`
 """
 
 import argparse
@@ -39,7 +39,7 @@ def code(text):
     return f"`{text}`"
 
 
-# What of a plain text is code: names in backticks, paths and file names, options, identifiers.
+# The parts of a plain text that are code: backticks, paths, file names, options, identifiers.
 CODE = re.compile(
     r"`([^`]+)`|(?<![\w./-])((?:src|machines|networks|schemas|docs|tests)/[\w./-]+\w"
     r"|[\w-]+\.(?:json|onnx|npy|csv|svg|md)"
@@ -48,7 +48,7 @@ CODE = re.compile(
 
 
 def prose(text):
-    """Plain text as Markdown, fit for a cell of a table: code as code, the rest escaped."""
+    """Returns plain text as Markdown for a table cell: code as code, the rest escaped."""
     text, end = " ".join(text.split()), 0
     out = []
     for match in CODE.finditer(text):
@@ -99,9 +99,9 @@ class Help:
         self.description = " ".join(head)
 
 
-HELP = "-h,--help"  # which every command has
+HELP = "-h,--help"  # every command has this option
 ENTRY = re.compile(
-    r"(?P<names>\S+)(?: (?P<type>[A-Z]+)(?::(?P<values>\{[^}]*\}|\S+(?: in \[[^]]*\])?))?"
+    r"(?P<names>\S+)(?: (?P<type>[A-Z]+)(?::(?P<values>\{[^}]*\}|[^\s=]+(?: in \[[^]]*\])?))?"
     r"(?:=(?P<default>\S+))?)?(?: x (?P<count>\d+))?(?P<many> \.\.\.)?(?P<required> REQUIRED)?"
     r"(?: Excludes:(?P<excludes>(?: --?[\w-]+)+))?"
 )
@@ -111,7 +111,7 @@ KINDS = {"TEXT": "text", "INT": "integer", "UINT": "integer, not negative", "FLO
 
 
 def value_of(entry):
-    """What an option takes, as a cell: accepted values in the order in which --help has them."""
+    """Returns the values that an option takes, as a cell, in the order in which --help has them."""
     if not entry["type"]:
         return ""
     values = entry["values"] or ""
@@ -137,7 +137,7 @@ def options_table(section, entries, order):
         if not entry:
             raise ValueError(f"not understood in what --help prints: {left!r}")
         meaning = prose(description)
-        if entry["excludes"]:  # a set of pointers in CLI11: their order is chance
+        if entry["excludes"]:  # CLI11 keeps a set of pointers, so their order is arbitrary
             others = sorted(entry["excludes"].split(), key=order.index)
             meaning += ". Not with " + ", ".join(map(code, others))
         default = (
@@ -151,7 +151,7 @@ def options_table(section, entries, order):
 
 
 def footer_blocks(lines):
-    """What stands below the options: prose as prose; indented lines and data as code."""
+    """Yields the text below the options: prose as prose, indented lines and data as code."""
     blocks = []
     for line in lines:
         is_code = line.startswith(" ") or "{" in line
@@ -228,14 +228,17 @@ class Schema:
         self.shared = []  # definitions that have a section of their own
 
     def resolved(self, schema):
-        """A schema with what it refers to."""
+        """Returns a schema with its references replaced by their definitions."""
         if "$ref" not in schema:
             return schema
         target = self.definitions[schema["$ref"].removeprefix("#/definitions/")]
         return {**self.resolved(target), **{k: v for k, v in schema.items() if k != "$ref"}}
 
     def shared_name(self, schema):
-        """The name of a definition that is an object or a list of them: it is described once."""
+        """Returns the name of a definition that has its own section: an object, or a list of them.
+
+        Returns None for any other schema.
+        """
         name = schema.get("$ref", "").removeprefix("#/definitions/")
         target = self.definitions.get(name, {})
         return name if "properties" in target.get("items", target) else None
@@ -244,7 +247,7 @@ class Schema:
         return re.sub(r"[^\w -]", "", f"{self.file} {path}".lower()).replace(" ", "-")
 
     def type_of(self, schema, path):
-        """What a value may be, as a cell."""
+        """Returns the values that a schema allows, as a cell."""
         if shared := self.shared_name(schema):
             if shared not in self.shared:
                 self.shared.append(shared)
@@ -297,7 +300,7 @@ class Schema:
         return ", ".join([""] + limits + (["not empty"] if schema.get("minLength") == 1 else []))
 
     def objects_in(self, schema, path):
-        """The objects with keys of their own in a value, with their paths; no definitions."""
+        """Yields path and schema of each object with keys in a value, but not of definitions."""
         if self.shared_name(schema):
             return
         schema = self.resolved(schema)
@@ -311,7 +314,7 @@ class Schema:
             yield from self.objects_in(choice, path)
 
     def section(self, path, schema):
-        """The table of an object's keys, then the sections of the objects in it."""
+        """Yields the table of an object's keys, then the sections of the objects in it."""
         required = schema.get("required", [])
         keys = schema["properties"]
         rows, inside = [], []
@@ -357,7 +360,7 @@ class Schema:
 def files():
     paths = sorted((ROOT / "schemas").glob("*.schema.json"))
     if not paths:
-        sys.exit("no schemas/*.schema.json")
+        sys.exit("found no schemas/*.schema.json")
     schemas = [Schema(path) for path in paths]
     sections = [list(schema.text()) for schema in schemas]
     contents = ", ".join(

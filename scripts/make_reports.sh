@@ -1,19 +1,24 @@
 #!/bin/bash
-# Writes reports/: what the program prints when it is validated, each file with command, commit and machine.
-# Nothing there is written by hand. The machine should be idle: `pace` in each file says how fast it was.
+# Writes reports/: the program's output when it was validated, each file with command, commit and
+# machine. Nothing in reports/ is written by hand. The machine should be idle; `pace` in each file
+# says how fast it was.
 #
-#   scripts/make_reports.sh [PART...]      quickstart planning-times against-pytorch benchmarks; default: all
+#   scripts/make_reports.sh [PART...]      parts: quickstart, planning-times, against-pytorch,
+#                                          benchmarks; default: all
 #
-# quickstart takes about 20 minutes, against-pytorch 15, benchmarks 10, planning-times 5 on two cores.
+# On two cores quickstart takes about 20 minutes, against-pytorch 15, benchmarks 10 and
+# planning-times 5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/report_context.sh
 mkdir -p reports
 
-release() { scripts/install_packages.sh && cmake --preset release >&2 && cmake --build --preset release >&2; }
+release() {
+  scripts/install_packages.sh && cmake --preset release >&2 && cmake --build --preset release >&2
+}
 
-# report PART TITLE COMMAND...: what the command prints to standard output, as it is, behind its context.
-# A command that misses its figure is reported with its exit code.
+# report PART TITLE COMMAND...: writes reports/PART.md with the context and the command's standard
+# output. A command that fails is reported with its exit code.
 report() {
   local part=$1 title=$2 output status=0
   shift 2
@@ -23,8 +28,10 @@ report() {
   "$@" >"$output" || status=$?
   {
     printf '# %s\n\nWritten by `scripts/make_reports.sh %s`.\n\n' "$title" "$part"
-    printf -- '- command: `%s`\n- exit code: %d\n- commit: %s\n- date: %s\n' "$*" "$status" "$(source_commit)" "$(date -u +%F)"
-    printf -- '- machine: %s\n- pace: %s before, %s after; 1 is an idle reference core\n\n' "$(machine_text)" "$before" "$(pace)"
+    printf -- '- command: `%s`\n- exit code: %d\n' "$*" "$status"
+    printf -- '- commit: %s\n- date: %s\n' "$(source_commit)" "$(date -u +%F)"
+    printf -- '- machine: %s\n' "$(machine_text)"
+    printf -- '- pace: %s before, %s after; 1 is an idle reference core\n\n' "$before" "$(pace)"
     printf '```\n%s\n```\n' "$(cat "$output")"
   } >"reports/$part.md"
   rm "$output"
@@ -32,37 +39,48 @@ report() {
   return "$status"
 }
 
-# From an empty cache, so that what it measures is what a newcomer's does.
+# Starts from an empty cache, so that it measures the same as a newcomer's first run.
 quickstart() {
   local cache
   cache=$(mktemp -d)
   STRATPLAN_CACHE_DIR=$cache report quickstart "The quickstart" scripts/quickstart.sh
   rm -r "$cache"
 }
-planning_times() { release && report planning-times "Planning times" tests/bench/planning.py build/release/stratplan; }
+planning_times() {
+  release && report planning-times "Planning times" \
+    tests/bench/planning.py build/release/stratplan
+}
 against_pytorch() {
   scripts/install_packages.sh tests checks && release &&
-    report against-pytorch "ResNet-50 against PyTorch" tests/bench/against_pytorch.sh resnet50 --batch 8 --rounds 3
+    report against-pytorch "ResNet-50 against PyTorch" \
+      tests/bench/against_pytorch.sh resnet50 --batch 8 --rounds 3
 }
 benchmarks() {
-  scripts/install_packages.sh tests checks && cmake --preset bench >&2 && cmake --build --preset bench >&2 || return
+  scripts/install_packages.sh tests checks &&
+    cmake --preset bench >&2 && cmake --build --preset bench >&2 || return
   local run before
   run=$(mktemp) before=$(pace)
   build/bench/stratplan_benchmarks --benchmark_out="$run" >&2 || return
-  jq --arg command "build/bench/stratplan_benchmarks" --arg commit "$(source_commit)" --arg machine "$(machine_text)" --arg pace "$before" \
-    '.context |= (del(.host_name, .executable, .load_avg) + {$command, $commit, $machine, $pace})' "$run" >reports/benchmarks.json || return
+  jq --arg command "build/bench/stratplan_benchmarks" --arg commit "$(source_commit)" \
+    --arg machine "$(machine_text)" --arg pace "$before" \
+    '.context |= (del(.host_name, .executable, .load_avg)
+                  + {$command, $commit, $machine, $pace})' "$run" >reports/benchmarks.json ||
+    return
   rm "$run"
   echo reports/benchmarks.json
 }
 
 [[ $# -gt 0 ]] || set -- planning-times benchmarks against-pytorch quickstart
-status=0  # a part that fails is no reason to leave out the others
+status=0  # if a part fails, the others still run
 for part in "$@"; do
   case $part in
     quickstart | benchmarks) "$part" || status=1 ;;
     planning-times) planning_times || status=1 ;;
     against-pytorch) against_pytorch || status=1 ;;
-    *) echo "make_reports.sh: unknown part $part; expected quickstart, planning-times, against-pytorch or benchmarks" >&2; exit 2 ;;
+    *)
+      echo "make_reports.sh: unknown part $part; expected quickstart, planning-times," \
+        "against-pytorch or benchmarks" >&2
+      exit 2 ;;
   esac
 done
 exit $status

@@ -1,4 +1,4 @@
-"""What mkdocs.yml alone cannot say: the decisions in the navigation, and links that leave docs/.
+"""Hooks for mkdocs.yml: decisions (ADRs) in the navigation, and links to files outside docs/.
 
 mkdocs calls these functions by their names.
 """
@@ -19,7 +19,7 @@ def on_config(config):
 
 
 def with_decisions(entry, pages):
-    """A part of the navigation whose list of decisions is followed by them."""
+    """Returns a part of the navigation in which the list of decisions is followed by its pages."""
     ((title, content),) = entry.items()
     if content == INDEX:
         return {title: pages}
@@ -29,8 +29,8 @@ def with_decisions(entry, pages):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """A site holds docs/ alone: what lies outside is named by its path, without a link."""
-    depth = len(pathlib.PurePosixPath(page.file.src_uri).parents)  # ../ as often leaves docs/
+    """Replaces links to files outside docs/, which the site lacks, by the files' paths."""
+    depth = len(pathlib.PurePosixPath(page.file.src_uri).parents)  # so many ../ leave docs/
 
     def named(match):
         text, up, path = match.groups()

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Sets up and runs the main job: the best way to train ResNet-50 on two ranks of this machine. Measures what is missing, plans, runs the
-# plan and its baselines, and leaves machine.json, plan.json, timings.json and a report in results/resnet50. Arguments go to autotune.
+# Builds stratplan and finds the best way to train ResNet-50 on two ranks of this machine. autotune
+# measures what the machine profile lacks, plans, and runs the plan and its baselines. machine.json,
+# plan.json, timings.json and a report go to results/resnet50. Arguments go to autotune.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +12,8 @@ build/release/stratplan autotune resnet50 --ranks 2 --batch 8 -o results/resnet5
 
 cat >&2 <<'MESSAGE'
 
-The report is results/resnet50/report.md. For a network of your own, write it as networks/tiny.json shows, and say
+The report is results/resnet50/report.md. For your own network, write a file like
+networks/tiny.json and run
   build/release/stratplan autotune my_network.json --ranks 2 --batch 8 -o results/my_network
-Every command and file: build/release/stratplan --help, README.md.
+All commands and files are described by build/release/stratplan --help and in docs/.
 MESSAGE

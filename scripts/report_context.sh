@@ -1,23 +1,25 @@
-# Sourced by the scripts that write reports/: what was measured, on which commit, on which machine.
+# Sourced by the scripts that write reports/. Functions that name the commit and the machine.
 
-# The last commit that changed more than reports, so that committing a report does not make it old;
-# "+" behind it: with changes that are not committed.
+# The last commit that changed anything but reports/, so that committing a report does not make it
+# stale. A "+" at the end means uncommitted changes.
 source_commit() {
   local changes
   changes=$(git status --porcelain -- . ':(exclude)reports')
   echo "$(git log -1 --format=%h -- . ':(exclude)reports')${changes:++}"
 }
 
-# "2 cores of AMD EPYC, 23.5 GiB, Debian GNU/Linux 12 (bookworm), g++ 12.2.0"; no host name.
+# For example "2 cores of AMD EPYC, 23.5 GiB, Debian GNU/Linux 12 (bookworm), g++ 12.2.0". No host
+# name.
 machine_text() {
   local model memory system
   model=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1)
   memory=$(awk '/^MemTotal/ {printf "%.1f GiB", $2 / 1048576}' /proc/meminfo)
   system=$(. /etc/os-release && echo "$PRETTY_NAME")
-  echo "$(nproc) cores of ${model:-an unnamed processor}, $memory, $system, g++ $(g++ -dumpfullversion)"
+  echo "$(nproc) cores of ${model:-an unnamed processor}, $memory, $system," \
+    "g++ $(g++ -dumpfullversion)"
 }
 
-# How many times slower than an idle Zen 5 core at 0.18 s one core counts here and now, at least 1.
+# How many times slower one core is now than an idle Zen 5 core, which takes 0.18 s; at least 1.
 pace() {
   python3 -c '
 import time

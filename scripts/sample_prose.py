@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Prints comments and messages drawn at random from the sources, each with its place, for a reading by fresh eyes.
+"""Prints a random sample of comments and messages, each with its place, for a fresh reader.
 
     scripts/sample_prose.py [SEED] [--number 20] [--under FOLDER]
 
-A comment is a run of comment lines, or the words behind code. A message is a string of at least four words.
+A comment is a run of comment lines, or a comment behind code. A message is a string of at least
+four words.
 """
 import argparse
 import pathlib
@@ -21,7 +22,7 @@ string = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def comments(lines):
-    """(line number, text) of each comment: whole-line comments that follow each other are one."""
+    """Yields (line number, text) of each comment; consecutive comment lines are one comment."""
     start, words = 0, []
     for number, line in enumerate([*lines, ""], 1):
         whole = re.match(r"\s*///?<?\s?(.*)", line)
@@ -37,7 +38,7 @@ def comments(lines):
 
 
 def messages(lines):
-    """(line number, text) of each string that reads as a sentence; adjacent strings are one."""
+    """Yields (line number, text) of each string of four words or more, adjacent strings as one."""
     text = "\n".join(re.sub(r"^\s*//.*", "", line) for line in lines)
     for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', text):
         words = "".join(part[1] for part in string.finditer(found[0]))
@@ -52,8 +53,9 @@ def print_sample(title, gather):
             lines = path.read_text(encoding="utf8").splitlines()
             places += [(path.relative_to(root), number, words) for number, words in gather(lines)]
     print(f"# {title}: {min(arguments.number, len(places))} of {len(places)}\n")
-    for path, number, words in random.Random(arguments.seed).sample(places, min(arguments.number, len(places))):
-        print(f"{path}:{number}\n    {words}\n")
+    number = min(arguments.number, len(places))
+    for path, line, words in random.Random(arguments.seed).sample(places, number):
+        print(f"{path}:{line}\n    {words}\n")
 
 
 print_sample("Comments", comments)

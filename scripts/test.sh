@@ -1,7 +1,7 @@
 #!/bin/bash
-# Sets up and runs all tests (warnings are errors, sanitizers on). Arguments go to ctest, as in
+# Builds and runs all tests, with warnings as errors and with sanitizers. Arguments go to ctest:
 #   scripts/test.sh -L unit
-# Without any, the sweeps labelled slow are left out.
+# Without arguments, tests with the label `slow` are left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

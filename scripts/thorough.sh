@@ -1,13 +1,14 @@
 #!/bin/bash
-# Everything that takes longer than CI may, in parts of at most 30 minutes each.
+# Runs all checks that take too long for CI, in parts of at most 30 minutes each.
 #
-#   scripts/thorough.sh              the parts that have not passed on this commit: goes on after an interruption
+#   scripts/thorough.sh              the parts that have not passed on this commit, so it continues
+#                                    after an interruption
 #   scripts/thorough.sh PART...      these parts, whether they have passed or not
 #   scripts/thorough.sh --list       the parts, a line each
-#   scripts/thorough.sh --sample     a few minutes of the rest from the dev build, for CI; leaves no report
+#   scripts/thorough.sh --sample     for CI: a few minutes of tests from the dev build, no report
 #
-# Each part's result, figure, commit and date go to reports/thorough.md, its output to build/thorough/PART.log.
-# A part that passed with changes that were not committed does not count as passed.
+# Result, figure, commit and date of each part go to reports/thorough.md, its output to
+# build/thorough/PART.log. A part that passed with uncommitted changes does not count as passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/report_context.sh
@@ -25,36 +26,44 @@ declare -A about=(
   [sweeps]="the other slow tests, under sanitizers"
   [torch]="deep networks against PyTorch, under sanitizers"
   [kills]="ranks killed and stopped at random points"
-  [golden]="the whole golden record, release"
-  [benchmarks]="two runs of one build's benchmarks: median over benchmarks of the ratio's distance from 1"
-  [coverage]="lines of src that the tests run (not slow ones)"
+  [golden]="the whole golden record, release build"
+  [benchmarks]="one build's benchmarks, run twice: median distance of the ratio from 1"
+  [coverage]="lines of src that the tests run, without slow ones"
 )
 parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
-bench() { scripts/install_packages.sh tests checks && cmake --preset bench && cmake --build --preset bench; }
-# passed CTEST-ARGUMENT...: ends with a line like "27 of 27 tests passed".
+bench() {
+  scripts/install_packages.sh tests checks &&
+    cmake --preset bench && cmake --build --preset bench
+}
+# passed CTEST-ARGUMENT...: runs ctest; the last line printed is like "27 of 27 tests passed, 0
+# skipped".
 passed() {
   local log status
   log=$(mktemp)
   ctest -j2 --output-on-failure "$@" | tee "$log"
   status=${PIPESTATUS[0]}
   sed -n 's/^[0-9]*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)/\1 \2/p' "$log" |
-    awk -v skipped="$(grep -c '\*\*\*Skipped' "$log")" '{printf "%d of %d tests passed, %d skipped\n", $2 - $1 - skipped, $2, skipped}'
+    awk -v skipped="$(grep -c '\*\*\*Skipped' "$log")" \
+      '{printf "%d of %d tests passed, %d skipped\n", $2 - $1 - skipped, $2, skipped}'
   rm "$log"
   return "$status"
 }
 tidy_part() { scripts/install_packages.sh tests checks && scripts/lint.sh --part "$1/3"; }
-# Another compiler or MPI library: all but slow tests, without CUDA.
-other() { # other FOLDER CMAKE-ARGUMENT...
-  cmake -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g0" -DSTRATPLAN_WITH_CUDA=OFF "${@:2}" &&
+# other FOLDER CMAKE-ARGUMENT...: all but slow tests with another compiler or MPI library, without
+# CUDA.
+other() {
+  cmake -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g0" \
+    -DSTRATPLAN_WITH_CUDA=OFF "${@:2}" &&
     cmake --build "build/$1" && passed --test-dir "build/$1" -LE slow
 }
 
 run_part() {
   case $1 in
     tidy-*) tidy_part "${1#tidy-}" ;;
-    clang) scripts/install_packages.sh tests compilers && other clang -DCMAKE_CXX_COMPILER=clang++ ;;
+    clang) scripts/install_packages.sh tests compilers &&
+      other clang -DCMAKE_CXX_COMPILER=clang++ ;;
     mpich) scripts/install_packages.sh tests compilers &&
       other mpich -DMPI_CXX_COMPILER=mpicxx.mpich -DMPIEXEC_EXECUTABLE=/usr/bin/mpiexec.mpich ;;
     tests) scripts/install_packages.sh tests && dev && passed --preset dev -LE slow ;;
@@ -63,33 +72,48 @@ run_part() {
     torch) scripts/install_packages.sh tests && dev && passed --preset dev -L slow -R '^torch/' ;;
     kills) dev && passed --preset dev -L slow -R 'kill|stop|beginning' ;;
     golden) bench && scripts/golden.sh build/bench compare ;;
-    benchmarks) bench && tests/bench/compare_builds.py build/bench/stratplan_benchmarks build/bench/stratplan_benchmarks --rounds 1 --most 0.05 ;;
+    benchmarks) bench && tests/bench/compare_builds.py build/bench/stratplan_benchmarks \
+      build/bench/stratplan_benchmarks --rounds 1 --most 0.05 ;;
     coverage) coverage ;;
-    *) echo "unknown part $1; scripts/thorough.sh --list" ; return 2 ;;
+    *) echo "unknown part $1; scripts/thorough.sh --list prints all parts" ; return 2 ;;
   esac
 }
 
-# Of a rank that is killed, libgcov would complain where tests count what is said.
+# libgcov's complaints about killed ranks go to /dev/null: some tests count the lines that ranks
+# print.
 coverage() {
   scripts/install_packages.sh tests checks || return
-  cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic" &&
+  cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+    "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic" &&
     cmake --build build/coverage || return
   find build/coverage -name '*.gcda' -delete
   GCOV_ERROR_FILE=/dev/null passed --test-dir build/coverage -LE slow
   local status=$?
-  gcovr --root . --filter src/ --gcov-ignore-parse-errors -j 2 build/coverage | tee build/coverage/lines.txt | sed -n 's/^TOTAL *\([0-9]*\) *\([0-9]*\) *\([0-9]*%\).*/\3 of \1 lines/p'
+  gcovr --root . --filter src/ --gcov-ignore-parse-errors -j 2 build/coverage |
+    tee build/coverage/lines.txt |
+    sed -n 's/^TOTAL *\([0-9]*\) *\([0-9]*\) *\([0-9]*%\).*/\3 of \1 lines/p'
   return "$status"
 }
 
-rows() { [[ -f $report ]] && sed -n 's/^| \([a-z0-9-]*\) | \(.*\) |$/\1 | \2/p' "$report" | grep -v '^part |' | grep -v '^--' || true; }
-write_report() { # write_report PART ROW: the table anew, with this row in place of the part's old one
+rows() {
+  [[ -f $report ]] && sed -n 's/^| \([a-z0-9-]*\) | \(.*\) |$/\1 | \2/p' "$report" |
+    grep -v '^part |' | grep -v '^--' || true
+}
+# write_report PART ROW: writes the table anew, with ROW in place of the part's old row.
+write_report() {
   local part old
   old=$(rows)
   {
-    printf '# All checks, as they were last run\n\nWritten by `scripts/thorough.sh`. On %s.\n\n' "$(machine_text)"
-    printf '| part | checks | result | figure | commit | date | took |\n| --- | --- | --- | --- | --- | --- | --- |\n'
+    printf '# All checks, as they were last run\n\n'
+    printf 'Written by `scripts/thorough.sh`. On %s.\n\n' "$(machine_text)"
+    printf '| part | checks | result | figure | commit | date | took |\n'
+    printf '| --- | --- | --- | --- | --- | --- | --- |\n'
     for part in "${parts[@]}"; do
-      if [[ $part == "$1" ]]; then echo "| $part | ${about[$part]} | $2 |"; else sed -n "s/^$part | .*/| & |/p" <<<"$old"; fi
+      if [[ $part == "$1" ]]; then
+        echo "| $part | ${about[$part]} | $2 |"
+      else
+        sed -n "s/^$part | .*/| & |/p" <<<"$old"
+      fi
     done
   } >"$report.tmp"
   mv "$report.tmp" "$report"
@@ -103,19 +127,25 @@ do_part() {
   timeout -k 10 $limit_s "$0" --inside "$part" >"$log" 2>&1 </dev/null
   status=$?
   figure=$(tail -1 "$log" | tr -d '|' | cut -c1-120)
-  case $status in 0) result=passed ;; 124 | 137) result="stopped after $limit_s s" ;; *) result="FAILED ($status)" ;; esac
+  case $status in
+    0) result=passed ;;
+    124 | 137) result="stopped after $limit_s s" ;;
+    *) result="FAILED ($status)" ;;
+  esac
   write_report "$part" "$result | $figure | $commit | $(date -u +%F) | $((SECONDS - began)) s"
   echo "$part: $result in $((SECONDS - began)) s: $figure"
   return $status
 }
 
-# A job that is killed, and one sweep, another each day.
+# Kills a job, and runs one sweep, another one each day.
 sample() {
   local sweeps
-  mapfile -t sweeps < <(ctest --preset dev -N -L slow -R GuardSweep | sed -n 's/^ *Test *#[0-9]*: \([^ ]*\).*/\1/p')
-  ((${#sweeps[@]} > 0)) || { echo "no sweep is there"; return 1; }
+  mapfile -t sweeps < <(ctest --preset dev -N -L slow -R GuardSweep |
+    sed -n 's/^ *Test *#[0-9]*: \([^ ]*\).*/\1/p')
+  ((${#sweeps[@]} > 0)) || { echo "the dev build has no test GuardSweep"; return 1; }
   cmake --build --preset dev --target stratplan_benchmarks || return
-  KILLS=3 ctest --preset dev -R "^cli/random_kills\$|^${sweeps[10#$(date +%j) % ${#sweeps[@]}]}( |\$)" -j2
+  KILLS=3 ctest --preset dev -j2 \
+    -R "^cli/random_kills\$|^${sweeps[10#$(date +%j) % ${#sweeps[@]}]}( |\$)"
 }
 
 case ${1:-} in
@@ -123,14 +153,22 @@ case ${1:-} in
   --sample) sample; exit ;;
   --list) for part in "${parts[@]}"; do echo "$part: ${about[$part]}"; done; exit ;;
 esac
-for part in "$@"; do [[ -n ${about[$part]:-} ]] || { echo "unknown part $part; scripts/thorough.sh --list" >&2; exit 2; }; done
+for part in "$@"; do
+  [[ -n ${about[$part]:-} ]] || {
+    echo "unknown part $part; scripts/thorough.sh --list prints all parts" >&2
+    exit 2
+  }
+done
 status=0
 if [[ $# -gt 0 ]]; then
   for part in "$@"; do do_part "$part" || status=1; done
 else
   commit=$(source_commit)
   for part in "${parts[@]}"; do
-    rows | grep -q "^$part | .* | passed | .* | $commit | " && { echo "$part: passed on $commit"; continue; }
+    rows | grep -q "^$part | .* | passed | .* | $commit | " && {
+      echo "$part: passed on $commit"
+      continue
+    }
     do_part "$part" || status=1
   done
 fi

@@ -3,8 +3,10 @@
 
     scripts/wide_resnet.py --channels 160 --width 2 > networks/wideresnet.json
 
-The parameterization is Alpa's (Zheng et al., OSDI 2022): ResNet-50's stages of 3, 4, 6 and 3 bottlenecks; with C base channels and width W, those of
-stage i are 1x1 to C*2^i, 3x3 to C*2^i*W (the first of a stage strides here), 1x1 to 4*C*2^i channels. C = 64 and W = 1 is ResNet-50.
+The parameterization is Alpa's (Zheng et al., OSDI 2022): ResNet-50's stages of 3, 4, 6 and 3
+bottlenecks. With C base channels and width W, the convolutions of stage i are 1x1 to C*2^i
+channels, 3x3 to C*2^i*W (the first bottleneck of a stage strides here), and 1x1 to 4*C*2^i.
+C = 64 and W = 1 is ResNet-50.
 """
 import argparse
 import json
@@ -24,8 +26,12 @@ def convolution(layers, name, filters, kernel, stride=1, source=None):
 
 
 def bottleneck(layers, name, source, inner, wide, outer, stride, project):
-    """Three convolutions beside the source, which is projected where its shape changes; returns the name of the last layer."""
-    for i, (filters, kernel, step) in enumerate([(inner, 1, 1), (wide, 3, stride), (outer, 1, 1)], 1):
+    """Adds three convolutions and the shortcut around them; returns the name of the last layer.
+
+    The shortcut is projected where the shape changes.
+    """
+    shapes = [(inner, 1, 1), (wide, 3, stride), (outer, 1, 1)]
+    for i, (filters, kernel, step) in enumerate(shapes, 1):
         convolution(layers, f"{name}.conv{i}", filters, kernel, step, source if i == 1 else None)
         layers.append({"name": f"{name}.bn{i}", "kind": "batch_norm"})
         if i < 3:
@@ -33,7 +39,8 @@ def bottleneck(layers, name, source, inner, wide, outer, stride, project):
     if project:
         convolution(layers, f"{name}.downsample.conv", outer, 1, stride, source)
         layers.append({"name": f"{name}.downsample.bn", "kind": "batch_norm"})
-    layers.append({"name": f"{name}.add", "kind": "add", "inputs": [f"{name}.bn3", f"{name}.downsample.bn" if project else source]})
+    shortcut = f"{name}.downsample.bn" if project else source
+    layers.append({"name": f"{name}.add", "kind": "add", "inputs": [f"{name}.bn3", shortcut]})
     layers.append({"name": f"{name}.relu", "kind": "relu"})
     return f"{name}.relu"
 
@@ -48,7 +55,16 @@ def wide_resnet(channels, width, size, classes):
         inner = channels * 2**stage
         for block in range(blocks):
             stride = 2 if stage > 0 and block == 0 else 1
-            source = bottleneck(layers, f"layer{stage + 1}.{block}", source, inner, inner * width, 4 * inner, stride, block == 0)
+            source = bottleneck(
+                layers,
+                f"layer{stage + 1}.{block}",
+                source,
+                inner,
+                inner * width,
+                4 * inner,
+                stride,
+                block == 0,
+            )
     layers += [{"name": "avgpool", "kind": "global_average_pool"},
                {"name": "fc", "kind": "fully_connected", "filters": classes, "bias": True},
                {"name": "loss", "kind": "softmax_cross_entropy"}]
@@ -59,18 +75,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--channels", type=int, default=160, help="base channels C (default 160)")
     parser.add_argument("--width", type=int, default=2, help="width W (default 2)")
-    parser.add_argument("--size", type=int, default=224, help="rows and columns of a sample (default 224)")
+    parser.add_argument(
+        "--size", type=int, default=224, help="rows and columns of a sample (default 224)"
+    )
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--name", default="wideresnet")
     args = parser.parse_args()
     head = {"schema_version": 1, "name": args.name,
-            "description": f"Wide residual network of {args.channels} base channels and width {args.width} in Alpa's parameterization "
-                           f"(Zheng et al., OSDI 2022), as scripts/wide_resnet.py writes it.",
+            "description": f"Wide residual network of {args.channels} base channels and width "
+                           f"{args.width} in Alpa's parameterization (Zheng et al., OSDI 2022), "
+                           "as scripts/wide_resnet.py writes it.",
             "batch": args.batch, "statistics_samples": 32, "running_momentum": 0.1}
     lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     layers = wide_resnet(args.channels, args.width, args.size, args.classes)
-    sys.stdout.write("{\n" + "\n".join(lines) + '\n "layers": [\n' + ",\n".join("  " + json.dumps(layer) for layer in layers) + "\n ]\n}\n")
+    text = ",\n".join("  " + json.dumps(layer) for layer in layers)
+    sys.stdout.write("{\n" + "\n".join(lines) + '\n "layers": [\n' + text + "\n ]\n}\n")
 
 
 if __name__ == "__main__":

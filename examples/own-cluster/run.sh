@@ -1,5 +1,5 @@
 #!/bin/bash
-# A cluster that nobody has measured: sixteen nodes of four A100, described in ten lines.
+# Plans for a cluster that nobody has measured: sixteen nodes of four A100, described in ten lines.
 . "$(dirname "$0")/../example.bash"
 
 show machines cluster.json

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A network of one's own: a plan for two ranks, the reasons for it, and a check of the numbers.
+# Makes a plan of one's own network for two ranks, with its reasons and a check of its numbers.
 . "$(dirname "$0")/../example.bash"
 
 show plan network.json -n 2 -o plan.json
@@ -7,7 +7,7 @@ show explain plan.json
 show explain plan.json conv2
 show run plan.json --verify --steps 5 -q
 
-# Another plan for the same network: two halves of each image.
+# Another plan for the same network splits each image into two halves.
 show plan network.json -n 2 --uniform H2 -o halves.json
 show diff plan.json halves.json
 show run halves.json --verify --steps 5 -q

@@ -1,7 +1,7 @@
 #pragma once
-// The subcommands. Each file adds its own to the program: options, help with examples, and what
-// runs once the whole command line has been understood. They parse, call and print; the work is
-// done elsewhere.
+// The subcommands. Each file in cli/commands adds its subcommand to the program: options, help with
+// examples, and a callback that runs after the whole command line has been parsed. A subcommand
+// parses, calls the layers below and prints. It computes nothing itself.
 #include <string>
 #include <vector>
 
@@ -31,7 +31,8 @@ void add_bottleneck(CLI::App& program, const CommandLine& command_line);
 void add_scale(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 
-/// Parses and executes; returns the documented exit code (base/error.hpp). Never throws.
+/// Parses and executes the command line. Returns the documented exit code (base/error.hpp). Never
+/// throws.
 int run_program(const CommandLine& command_line);
 
 }  // namespace stratplan

@@ -12,11 +12,12 @@
 namespace stratplan {
 namespace {
 
-/// Ranks under mpirun write to its pipe; their launcher tells them what that pipe ends in.
+/// Ranks under mpirun write to a pipe. This variable, set by the launching process, says that the
+/// pipe ends in a terminal.
 constexpr const char* terminal_variable = "STRATPLAN_TERMINAL";
 
-/// A line may be there from another rank or the launcher, so it is erased before anything is
-/// written.
+/// Erases a progress line that another rank or the launcher may have left. Printed before every
+/// message on a terminal.
 constexpr const char* erase_line = "\r\033[K";
 
 bool terminal() {

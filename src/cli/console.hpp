@@ -1,17 +1,18 @@
 #pragma once
-// What goes to standard error: messages, and progress. Data goes to standard output and is printed
-// by the subcommands. No colour is ever written, so NO_COLOR has nothing to switch off.
+// Messages and progress on standard error. The subcommands print data on standard output. Nothing
+// is ever written in colour, so NO_COLOR has nothing to switch off.
 #include <string>
 
 #include "model/base/log.hpp"
 
 namespace stratplan {
 
-/// "stratplan: MESSAGE" on standard error, of the process that speaks.
+/// Prints "stratplan: MESSAGE" on standard error, if this process speaks for the job
+/// (job/rank.hpp).
 void note(const std::string& message);
 
-/// A long job's messages, and its progress: one line that overwrites itself on a terminal, one line
-/// per phase elsewhere, nothing from other ranks.
+/// Prints a long job's messages and its progress: one line that overwrites itself on a terminal,
+/// one line per phase elsewhere. Prints nothing if this process does not speak for the job.
 class Console final : public Log {
  public:
   Console();

@@ -13,7 +13,7 @@
 namespace stratplan {
 namespace {
 
-/// What activations are stored in, by the names of machines' arithmetic.
+/// The type in which activations are stored, by the value of --precision.
 const std::map<std::string, DataType> precisions{
     {"fp32", DataType::F32}, {"bf16", DataType::BF16}, {"fp16", DataType::F16}};
 
@@ -40,9 +40,9 @@ std::set<std::string> layers_of(const std::string& list, const Network& network)
 void add_precision(CLI::App& command, std::string& precision) {
   command
       .add_option("--precision", precision,
-                  "fp32; bf16 or fp16: activations, their gradients and what convolutions read of "
-                  "weights in 16 bits, parameters and sums in fp32, with "
-                  "fp16 a scaled loss")
+                  "type of stored activations: fp32, bf16 or fp16. With bf16 and fp16, gradients "
+                  "of activations and the weights that convolutions read also have 16 bits; "
+                  "parameters and sums stay in fp32. With fp16 the loss is scaled")
       ->check(CLI::IsMember(std::vector<std::string>{"fp32", "bf16", "fp16"}))
       ->capture_default_str();
 }
@@ -53,14 +53,14 @@ void ExecutionOptions::add(CLI::App& command) {
   add_precision(command, precision);
   command.add_option("--recompute", recompute,
                      "layers whose outputs are recomputed for the backward phase instead of being "
-                     "kept: names, separated by commas; all: in each "
-                     "block what only the block itself reads; none; default: none, or as few as "
-                     "make the plan fit");
+                     "kept. NAME,...: these layers; all: every output that only its own block of "
+                     "layers reads; none. Default: none, or as few layers as make the plan fit "
+                     "into memory");
   command
       .add_option("--sharding", sharding,
-                  "ranks that hold the same parameters keep a share each: 0 of nothing, 1 of the "
-                  "optimizer's state, 2 also of gradients, 3 also of "
-                  "parameters; default: 0, or what makes the plan fit")
+                  "what ranks with the same parameters divide among themselves (ZeRO stages). 0: "
+                  "nothing; 1: the optimizer's state; 2: also gradients; 3: also parameters. "
+                  "Default: 0, or the stage that makes the plan fit into memory")
       ->check(CLI::Range(0, sharding_stages - 1));
 }
 

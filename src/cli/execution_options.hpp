@@ -1,5 +1,6 @@
 #pragma once
-// What a plan stores numbers in, and how it saves memory at the price of time, asked for by hand.
+// Options for a plan's precision, and for two options that save memory at the price of time:
+// recomputation and sharding.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -13,7 +14,7 @@
 namespace stratplan {
 
 void add_precision(CLI::App& command, std::string& precision);
-/// Of one of its names, which CLI11 has checked.
+/// Returns the precision called `name`, a value of --precision that CLI11 has checked.
 Precision precision_of(const std::string& name);
 
 /// --precision, --recompute, --sharding.
@@ -23,10 +24,11 @@ struct ExecutionOptions {
   std::optional<int> sharding;
 
   void add(CLI::App& command);
-  /// Throws UsageError: a layer that the network does not have, or that cannot be made again; an
-  /// optimizer that cannot work on shares.
+  /// Throws UsageError if the network lacks a named layer, if a named layer cannot be recomputed,
+  /// or if the optimizer cannot work on shares.
   Execution execution(const Network& network) const;
-  /// What was not said is for the planner to choose, micro-batches included.
+  /// Returns the memory-saving options that the command line leaves to the planner: --accumulate,
+  /// --sharding and --recompute are free unless they are given.
   FreeMemoryOptions free(const OptimizerOptions& optimizer) const;
 };
 

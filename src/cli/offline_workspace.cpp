@@ -15,10 +15,12 @@
 namespace stratplan {
 namespace {
 
-/// Beyond so many the file begins anew with what was asked last: it would take a while to read.
+/// If there are more answers than this, only those of the current run are written, so that the file
+/// stays quick to read.
 constexpr std::size_t most_kept = 50000;
 
-/// Answers by Kernel::key(). The file: a line that says whose they are, then "BYTES KEY" in each.
+/// Answers by Kernel::key(). The first line of the file names the library that gave the answers.
+/// Each further line is "BYTES KEY".
 class Answers {
  public:
   Answers(OfflineDevice device, std::filesystem::path file)
@@ -31,7 +33,7 @@ class Answers {
     if (fresh_.empty()) return;
     try {
       write();
-    } catch (const EnvironmentError&) {  // then they are asked for again
+    } catch (const EnvironmentError&) {  // the next run asks the device again
     }
   }
 
@@ -49,7 +51,7 @@ class Answers {
       return fresh_[key] = device_.workspace(kernel);
     } catch (const EnvironmentError& error) {
       if (!std::exchange(said_, true))
-        note(fmt::format("memory is without scratch memory where it cannot be told: {}",
+        note(fmt::format("predicted memory leaves out the scratch memory of some kernels: {}",
                          error.what()));
       return {0};
     }
@@ -79,7 +81,8 @@ class Answers {
   bool said_ = false;
 };
 
-/// As cuDNN is asked for a contraction of floats that is taken to compute in another type.
+/// Returns the kernel to ask cuDNN about. A contraction of floats on a device that computes in fp16
+/// or bf16 takes that type.
 Kernel computed_in(Kernel kernel, Math math) {
   if (!is_contraction(kernel.kind) || kernel.type != DataType::F32) return kernel;
   if (math == Math::Fp16) kernel.type = DataType::F16;

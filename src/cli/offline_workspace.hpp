@@ -1,5 +1,5 @@
 #pragma once
-// Scratch memory on machines that are only described.
+// Scratch memory of kernels on offline devices, as cuDNN plans it without the GPU.
 #include <filesystem>
 #include <functional>
 
@@ -8,15 +8,15 @@
 
 namespace stratplan {
 
-/// MachineProfile::unmeasured_workspace where the cuda backend can plan for the device without it;
-/// empty for all others. Contractions compute as `device.math` says. Answers are remembered in the
-/// cache folder.
+/// Returns MachineProfile::unmeasured_workspace for `device`, or an empty function if the cuda
+/// backend cannot plan for it as an offline device. Contractions of floats are planned in the type
+/// that `device.math` names. Answers are kept in the cache folder.
 std::function<Bytes(const Kernel&)> workspace_there(const DeviceRates& device);
 
-/// Asks about each contraction once, also over several runs: answers are in `file`, which is
-/// written when the last copy of the function goes, and is disregarded if it was written by another
-/// library or is no such file. Where there is no answer, that is said once, and no memory is
-/// counted.
+/// Returns a function that asks `device` about each contraction only once, over several runs of the
+/// program. Answers are read from `file`, unless another version of the library wrote it or it is
+/// no such file. New answers are written to `file` when the last copy of the function is destroyed.
+/// If the device has no answer, the function prints a note, only the first time, and returns 0.
 std::function<Bytes(const Kernel&)> remembering(OfflineDevice device,
                                                 const std::filesystem::path& file);
 

@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-/// Place of a name that CLI11 has already checked.
+/// Returns the enumerator at the place of `name` in `names`. CLI11 has checked the name.
 template <class Enum, class Names>
 Enum chosen(const std::string& name, const Names& names) {
   return static_cast<Enum>(std::ranges::find(names, name) - names.begin());
@@ -32,17 +32,18 @@ std::string family_of(OptimizerKind kind) {
 void OptimizerOptions::add(CLI::App& command) {
   command
       .add_option("--optimizer", optimizer,
-                  "sgd, adam, adamw or lars; default: sgd, or as the plan says")
+                  "sgd, adam, adamw or lars; default: the plan's optimizer; for a new plan sgd")
       ->check(one_of(families));
   command
-      .add_option("--momentum", momentum, "of sgd and lars; default 0.9; sgd with 0 keeps no state")
+      .add_option("--momentum", momentum,
+                  "momentum of sgd and lars; default: 0.9. With 0, sgd keeps no state")
       ->check(below_one());
-  command.add_flag("--nesterov", nesterov, "sgd looks ahead by one momentum step");
+  command.add_flag("--nesterov", nesterov, "use Nesterov momentum in sgd");
   command
       .add_option("--accumulate", accumulate,
-                  "micro-batches: parts of the batch, run one after the other, their gradients "
-                  "added up before the update; default: 1, or as the plan "
-                  "says")
+                  "number of micro-batches: parts of the batch that run one after the other, and "
+                  "whose gradients are added up before the update; default: the plan's number; for "
+                  "a new plan 1 (plan and scale choose more if memory is short)")
       ->check(positive());
 }
 
@@ -71,50 +72,54 @@ void RateOptions::add(CLI::App& command) {
     option->check(positive())->capture_default_str()->group("Training");
   };
   from_zero(command.add_option("--learning-rate,--lr", learning_rate,
-                               "rate that the schedule starts from"));
+                               "learning rate from which the schedule starts"));
   from_zero(command.add_option(
       "--weight-decay", weight_decay,
-      "of all parameters: through the gradient, with adamw on the weights themselves"));
-  command.add_option("--betas", betas, "of adam and adamw")
+      "weight decay of all parameters: added to the gradient; with adamw, applied to the weights"));
+  command.add_option("--betas", betas, "beta1 and beta2 of adam and adamw")
       ->expected(2)
       ->check(below_one())
       ->capture_default_str()
       ->group("Training");
-  from_zero(command.add_option("--eps", epsilon, "of adam and adamw"));
-  from_zero(command.add_option("--trust-coefficient", trust, "of lars"));
+  from_zero(command.add_option("--eps", epsilon, "epsilon of adam and adamw"));
+  from_zero(command.add_option("--trust-coefficient", trust, "trust coefficient of lars"));
   command
       .add_option("--loss-scale", loss_scale.initial,
-                  "of plans in fp16: what the loss is multiplied by at first; halved behind "
-                  "gradients that overflow")
+                  "first factor on the loss of plans in fp16; halved after a step whose gradients "
+                  "overflow")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group("Training");
   from_zero(
       command.add_option("--loss-scale-steps", loss_scale.growth_steps,
-                         "without an overflow, behind which it is doubled; 0: it stays as it is"));
+                         "steps without an overflow after which the loss scale is doubled; 0: the "
+                         "loss scale never changes"));
   command
       .add_option("--schedule", schedule,
-                  "of the learning rate: constant, step, cosine or polynomial")
+                  "schedule of the learning rate: constant, step, cosine or polynomial")
       ->check(one_of(schedule_names))
       ->capture_default_str()
       ->group("Training");
   from_zero(
       command.add_option("--warmup-steps", warmup_steps,
-                         "steps over which the learning rate rises linearly, before the schedule"));
+                         "steps at the start over which the learning rate rises linearly, before "
+                         "the schedule"));
+  from_zero(command.add_option("--schedule-steps", schedule_steps,
+                               "step at which cosine and polynomial reach zero; 0: the last step "
+                               "of the run"));
+  counted(command.add_option("--step-size", step_size,
+                             "with --schedule step: steps from one drop of the rate to the next"));
   from_zero(
-      command.add_option("--schedule-steps", schedule_steps,
-                         "where cosine and polynomial reach zero; default: the end of the run"));
-  counted(command.add_option("--step-size", step_size, "of --schedule step: steps between falls"));
-  from_zero(command.add_option("--gamma", gamma, "of --schedule step: factor of each fall"));
-  from_zero(command.add_option("--power", power, "of --schedule polynomial"));
+      command.add_option("--gamma", gamma, "with --schedule step: factor on the rate at a drop"));
+  from_zero(command.add_option("--power", power, "with --schedule polynomial: its exponent"));
   command
       .add_option("--scale-learning-rate", scaling,
-                  "with batch / reference batch: none, linear or sqrt")
+                  "how the learning rate grows with batch / reference batch: none, linear or sqrt")
       ->check(one_of(batch_scaling_names))
       ->capture_default_str()
       ->group("Training");
   counted(command.add_option("--reference-batch", reference_batch,
-                             "that the learning rate is for, if it is scaled"));
+                             "batch for which --learning-rate is meant, if it is scaled"));
 }
 
 TrainingSettings RateOptions::settings(const OptimizerOptions& optimizer, std::uint64_t seed,

@@ -1,5 +1,5 @@
 #pragma once
-// What the command line says of the optimizer, in the spelling of PyTorch.
+// Options for the optimizer and its rates, spelled as in PyTorch.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -10,20 +10,21 @@
 
 namespace stratplan {
 
-/// What programs depend on, and so memory and time: --optimizer, --momentum, --nesterov,
-/// --accumulate.
+/// --optimizer, --momentum, --nesterov and --accumulate: the options of training that change a
+/// rank's program, and so its memory and time.
 struct OptimizerOptions {
-  std::string optimizer;  ///< "sgd", "adam", "adamw", "lars"; empty: not said
+  std::string optimizer;  ///< "sgd", "adam", "adamw", "lars"; empty: not given
   std::optional<double> momentum;
   bool nesterov = false;
-  std::int64_t accumulate = 0;  ///< micro-batches; 0: not said
+  std::int64_t accumulate = 0;  ///< micro-batches; 0: not given
 
   void add(CLI::App& command);
-  /// What was said, and of the rest what `otherwise` says. Throws UsageError: a contradiction.
+  /// Returns `otherwise` with the given options in place. Throws UsageError if the options
+  /// contradict each other.
   Training training(const Training& otherwise = {}) const;
 };
 
-/// What a run alone needs: rates, their schedule and coefficients.
+/// Options that only a run needs: the learning rate, its schedule, and coefficients.
 struct RateOptions {
   double learning_rate = 0.01;
   double weight_decay = 0;
@@ -33,7 +34,7 @@ struct RateOptions {
   LossScaleSettings loss_scale;
   std::string schedule = "constant";
   std::int64_t warmup_steps = 0;
-  std::int64_t schedule_steps = 0;  ///< 0: all of the run
+  std::int64_t schedule_steps = 0;  ///< 0: all steps of the run
   std::int64_t step_size = 30;
   double gamma = 0.1;
   double power = 1;
@@ -41,7 +42,8 @@ struct RateOptions {
   std::int64_t reference_batch = 256;
 
   void add(CLI::App& command);
-  /// Of a run of `steps` steps of `batch` samples.
+  /// Returns the settings of a run of `steps` training steps (warm-up included) with `batch`
+  /// samples each.
   TrainingSettings settings(const OptimizerOptions& optimizer, std::uint64_t seed,
                             std::int64_t steps, std::int64_t batch) const;
 };

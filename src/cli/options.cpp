@@ -49,7 +49,7 @@ CLI::Validator extent() {
 
 namespace {
 
-/// CLI11's own ranges let through what is not a number, and spell out the largest one.
+/// Replaces CLI11's ranges, which accept text that is not a number and print their largest double.
 CLI::Validator number(const char* expected, bool (*good)(double)) {
   return {[=](const std::string& text) {
             double value = 0;
@@ -82,7 +82,8 @@ CLI::Option* NetworkOptions::add(CLI::App& command) {
   command
       .add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")
       ->check(extent());
-  command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
+  command.add_option("--input-size", input_size,
+                     "extents of the network's input, H,W or D,H,W; default: as in the file");
   optimizer.add(command);
   return network;
 }
@@ -102,7 +103,7 @@ Network NetworkOptions::read() const {
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {
-  // beyond any machine of today, and before numbers of ranks and elements overflow together
+  // More than any machine has today, and few enough that ranks times elements do not overflow.
   constexpr int largest = 1 << 16;
   auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")
                      ->check(positive())
@@ -113,18 +114,20 @@ void add_ranks(CLI::App& command, int& ranks, bool required) {
 void add_machine(CLI::App& command, std::string& machine) {
   command
       .add_option("-m,--machine", machine,
-                  "machine file, name of a shipped one (stratplan machines), or local: as measured "
-                  "here; lassen:fp16 computes in fp16")
+                  "machine file, name of a shipped machine (stratplan machines lists them), or "
+                  "local: this machine as measured. A suffix selects the arithmetic, for example "
+                  "lassen:fp16")
       ->capture_default_str();
 }
 
 void add_json(CLI::App& command, bool& json) {
-  command.add_flag("--json", json, "print JSON, and nothing else, on standard output");
+  command.add_flag("--json", json, "print nothing but JSON on standard output");
 }
 
 void add_memory(CLI::App& command, std::string& memory) {
   command.add_option("--memory", memory,
-                     "limit per rank, for example 16GiB; default: what the machine has");
+                     "memory limit per rank, for example 16GiB; default: the device memory that "
+                     "the machine states");
 }
 
 Bytes parse_bytes(const std::string& text) {
@@ -149,7 +152,7 @@ Bytes parse_bytes(const std::string& text) {
   if (error != std::errc{} || found == units.end() || !(number > 0) ||
       number * found->second > 9e18) {
     throw UsageError(
-        fmt::format("'{}' is no amount of memory; write for example 16GiB or 500MB", text));
+        fmt::format("'{}' is no amount of memory; write, for example, 16GiB or 500MB", text));
   }
   return {static_cast<std::int64_t>(std::llround(number * found->second))};
 }
@@ -200,8 +203,8 @@ MachineProfile read_machine_aloud(const std::string& source, int ranks,
                                      : workspace_there(machine.device);
   if (source == "local" && machine.measured_ranks == 0) {
     note(
-        "this machine has not been measured with so many ranks: predictions are rough estimates "
-        "(stratplan profile or autotune measures)");
+        "this machine has not been measured with this number of ranks: predictions are rough "
+        "estimates; to measure, run stratplan profile or autotune");
   } else if (machine.assumed) {
     note(fmt::format(
         "predictions are estimates from published rates of {}{}", machine.name,

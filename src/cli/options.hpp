@@ -1,6 +1,6 @@
 #pragma once
-// What several subcommands have in common: options with one spelling everywhere, and how their
-// texts are understood.
+// Options that several subcommands share, spelled alike everywhere, and the parsing of their
+// values.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -15,18 +15,19 @@
 
 namespace stratplan {
 
-/// NETWORK, --batch, --input-size, and what training with it keeps in memory: --optimizer and the
-/// like.
+/// NETWORK, --batch, --input-size, and the options of training that change a plan's memory
+/// (OptimizerOptions).
 struct NetworkOptions {
   std::string source;
   std::int64_t batch = 0;
   std::string input_size;
   OptimizerOptions optimizer;
 
-  /// Returns the option of NETWORK, which is required.
+  /// Returns the option NETWORK, which is required.
   CLI::Option* add(CLI::App& command);
   NetworkOverrides overrides() const;
-  /// Says on standard error what reading a foreign file decided.
+  /// Reads the network. Prints a note for each decision that the reader of another format, for
+  /// example ONNX, had to take.
   Network read() const;
 };
 
@@ -47,12 +48,13 @@ void add_memory(CLI::App& command, std::string& memory);
 Bytes parse_bytes(const std::string& text);
 /// "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);
-/// read_machine, for what is executed so; says on standard error if the answer is an estimate.
-/// Throws InputError, too, if it states no rate of such numbers.
+/// Returns read_machine() for the threads per rank of `execution`, with unmeasured_workspace set.
+/// Prints a note if predictions will be estimates. Throws InputError also if the machine states no
+/// rate for the precision of `execution`.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
-/// check_writable (model/base/system/output.hpp), unless there is to be no such output.
+/// Calls check_writable (model/base/system/output.hpp), unless `file` is empty.
 void check_output(const std::string& file);
-/// Makes the folder of cached measurements. Throws EnvironmentError where nothing can be written
+/// Makes the folder of cached measurements. Throws EnvironmentError if files cannot be written
 /// there.
 void check_cache();
 

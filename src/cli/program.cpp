@@ -1,4 +1,4 @@
-// The program as a whole: its help, its subcommands, and how whatever goes wrong ends.
+// The program as a whole: its help, its subcommands, and the exit code of each error.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -24,14 +24,14 @@ machine, predicts the time of a training step, and runs it for real.
 
   stratplan autotune resnet50 --ranks 2 --batch 8  measure, plan, run plan and baselines, report
   stratplan plan resnet50 -n 2 -b 8 -o plan.json   recommend a plan for this machine
-  stratplan run plan.json -n 2 --verify            train with it, checked against an undivided run
-  stratplan doctor                                 what is built, found and missing
+  stratplan run plan.json -n 2 --verify            train with it and compare with an undivided run
+  stratplan doctor                                 show what is built, found and missing
 
 stratplan --help lists everything; stratplan COMMAND --help has examples.
 )";
 
 constexpr const char* program_footer =
-    R"(Networks and machines are files, or the names of shipped ones. The folder above an output
+    R"(A network or a machine is a file, or the name of one that is shipped. The folder of an output
 must exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a
 rank died or hung), 7 validation failed, 75 stopped early with a checkpoint.)";
 
@@ -41,7 +41,8 @@ std::vector<std::string> command_names(const CLI::App& program) {
   return names;
 }
 
-/// A first word that is no command gets a better answer than the parser's.
+/// Throws UsageError if the first word is no command. The message suggests a command of a similar
+/// name, which CLI11's message does not.
 void check_command(const CLI::App& program, const CommandLine& command_line) {
   if (command_line.size() < 2 || command_line[1].starts_with("-")) return;
   const auto known = command_names(program);
@@ -52,7 +53,8 @@ void check_command(const CLI::App& program, const CommandLine& command_line) {
 
 void parse_and_execute(const CommandLine& command_line) {
   CLI::App program(
-      "Chooses, prices and executes parallel decompositions of convolutional network training.",
+      "Plans how each layer of a convolutional network is split over ranks, predicts the time of a "
+      "training step, and trains with the plan.",
       "stratplan");
   program.footer(program_footer);
   program.require_subcommand(0, 1);

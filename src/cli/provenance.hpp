@@ -1,5 +1,5 @@
 #pragma once
-// Where a file comes from: what every file that this program writes says of itself.
+// Provenance: where a file comes from, as stated in every file that this program writes.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace stratplan {
 
 /// "stratplan 0.1.0 (Release, GNU 12.2.0)"
 std::string version_text();
-/// Program, version, compiler, command, date (UTC), host, device, operating system and library
-/// versions.
+/// Returns program, version, compiler, command, date (UTC), host, device, operating system and
+/// library versions.
 Provenance make_provenance(const std::vector<std::string>& command_line);
 }  // namespace stratplan

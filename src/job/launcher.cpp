@@ -22,15 +22,15 @@
 namespace stratplan {
 namespace {
 
-/// Tells the ranks whose child they are.
+/// Set for the ranks, so that they know that launch() started them.
 constexpr const char* supervised_variable = "STRATPLAN_SUPERVISED";
 
 constexpr std::chrono::milliseconds launcher_interval{20};
-constexpr std::chrono::seconds launcher_patience{
-    5};  ///< with mpirun that was asked to end its ranks
+/// How long mpirun may take to end its ranks when it is asked to.
+constexpr std::chrono::seconds launcher_patience{5};
 
-/// Adopts the processes that a job's own leave behind, and ends them when this goes: mpirun does
-/// not wait for ranks that it has ended, and one that is killed ends none.
+/// Adopts the processes that a job leaves behind, and kills them on destruction. mpirun does not
+/// wait for ranks that it has ended, and an mpirun that is killed ends no rank.
 class Orphans {
  public:
   Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -44,7 +44,7 @@ class Orphans {
   }
 
  private:
-  /// Whether there were any.
+  /// Kills the adopted processes. Returns whether there were any.
   bool end_all() const {
     bool any = false;
     for (const ProcessState& process : descendants_of(getpid())) {
@@ -63,7 +63,8 @@ class Orphans {
   }();
 };
 
-/// Has mpirun, even one that is stopped, end its ranks, or ends it.
+/// Asks mpirun, even a stopped one, to end its ranks. Kills it if it takes longer than
+/// launcher_patience.
 void end(int child) {
   kill(child, SIGTERM);
   kill(child, SIGCONT);
@@ -76,8 +77,9 @@ void end(int child) {
   wait_for_end(child);
 }
 
-/// A terminal's Ctrl-C reaches the job by itself; what one process sends to this one has to be
-/// passed on. mpirun ends its ranks on SIGTERM, but hands SIGUSR1 on to them.
+/// Passes a signal on to the job. Ctrl-C in a terminal reaches the job by itself, but a signal that
+/// a process sends to the launcher does not. mpirun ends its ranks on SIGTERM, but passes SIGUSR1
+/// on to them.
 void pass_on(int signal, int child, bool makes_checkpoints) {
   if (signal == SIGINT && StopSignals::from_terminal()) return;
   kill(child, makes_checkpoints && signal == SIGTERM ? SIGUSR1 : signal);
@@ -99,8 +101,8 @@ std::optional<int> wait_for(int child, const Launch& launch) {
   }
 }
 
-/// What the job's end means. Throws CommunicationError if it was not a rank but what starts them
-/// that was killed.
+/// Fills in `result` from the job's status. Throws CommunicationError if the process that starts
+/// the ranks was killed, not a rank.
 void interpret(std::optional<int> status, const Launch& launch, LaunchResult& result) {
   result.interrupted = StopSignals::seen() != 0;
   result.exit_code = static_cast<int>(ExitCode::Communication);

@@ -1,8 +1,8 @@
 #pragma once
-// Starts this program again as the ranks of a job: directly for one rank, else under mpirun with
-// the options that it needs here, or, where there is no MPI, as processes of this machine that talk
-// over sockets (`stratplan ranks`). No shell is involved; the environment is inherited, so
-// OMPI_MCA_* and the like pass through.
+// Starts this program again as the ranks of a job. A single rank is started directly. Several ranks
+// are started under mpirun with the options that it needs here. Without MPI they are started as
+// processes of this machine that communicate over sockets (`stratplan ranks`). No shell is
+// involved. The environment is inherited, so variables like OMPI_MCA_* reach the ranks.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -16,34 +16,37 @@ namespace stratplan {
 struct Launch {
   int ranks = 1;
   int threads_per_rank = 1;
-  std::vector<std::string> arguments;                    ///< of this program, its name left out
-  std::optional<std::filesystem::path> standard_output;  ///< a file; nothing: inherited
-  bool makes_checkpoints =
-      false;        ///< SIGTERM and SIGUSR1 ask its ranks for a checkpoint, instead of ending them
-  bool mpi = true;  ///< whether this program was built with it
-  /// asked all the time while the job runs: whether to end it (exit code 6); nothing: never
+  std::vector<std::string> arguments;  ///< of this program, without its name
+  /// a file; nothing: inherited from this process
+  std::optional<std::filesystem::path> standard_output;
+  /// SIGTERM and SIGUSR1 ask the ranks for a checkpoint, instead of ending them
+  bool makes_checkpoints = false;
+  bool mpi = true;  ///< whether this program was built with MPI
+  /// polled while the job runs; when it returns true, the job is ended with exit code 6; nothing:
+  /// never
   std::function<bool()> hangs{};
 };
 
 struct LaunchResult {
-  /// a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
+  /// the documented code (model/base/error.hpp) of the rank that failed, or 128 + N if signal N
+  /// interrupted the job
   int exit_code = 0;
-  bool interrupted = false;  ///< this process was asked to stop meanwhile
+  bool interrupted = false;  ///< this process was asked to stop during the job
   int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
   Seconds wall{};
-  double foreign_load =
-      0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
+  /// fraction of this machine's cores that other processes kept busy during the job
+  double foreign_load = 0;
 };
 
-/// Whether so many ranks are started by mpirun: there are several, `mpi` (Launch), and it is
+/// Whether mpirun starts so many ranks: there are several, `mpi` is set (Launch), and mpirun is
 /// installed.
 bool uses_mpirun(int ranks, bool mpi);
 /// The command that launch() executes, for tests.
 std::vector<std::string> launch_command(const Launch& launch);
 
-/// Runs the job to its end. SIGINT and SIGTERM are passed on to it; to one that makes checkpoints
-/// SIGUSR1 goes in the place of SIGTERM. Throws EnvironmentError if it cannot be started,
-/// CommunicationError if mpirun itself was killed.
+/// Runs the job to its end. SIGINT and SIGTERM are passed on to the job; a job that makes
+/// checkpoints gets SIGUSR1 instead of SIGTERM. Throws EnvironmentError if the job cannot be
+/// started, and CommunicationError if mpirun or `stratplan ranks` itself was killed.
 LaunchResult launch(const Launch& launch);
 
 /// Whether launch() started this process, directly or under mpirun.

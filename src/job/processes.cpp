@@ -19,10 +19,10 @@
 namespace stratplan {
 namespace {
 
-constexpr std::chrono::seconds rank_patience{2};  ///< between asking a rank to end and ending it
+constexpr std::chrono::seconds rank_patience{2};  ///< between asking a rank to end and killing it
 constexpr std::chrono::milliseconds rank_interval{10};
 
-/// This process's, with what makes a rank of its copy.
+/// Returns this process's environment, with the variables that make a copy of this program a rank.
 std::vector<std::string> environment_of(int rank, const std::vector<int>& sockets, int threads) {
   std::vector<std::string> own = rank_environment(rank, sockets);
   own.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
@@ -35,7 +35,7 @@ std::vector<std::string> environment_of(int rank, const std::vector<int>& socket
   return all;
 }
 
-/// Sockets that are closed when this goes.
+/// The sockets of all ranks; closed on destruction.
 struct Mesh {
   std::vector<std::vector<int>> sockets;
   ~Mesh() {
@@ -45,11 +45,11 @@ struct Mesh {
   }
 };
 
-/// The copies that still run.
+/// The copies of this program; those that still run are ended on destruction.
 class Children {
  public:
   ~Children() { end_all(); }
-  /// A rank whose launcher is killed goes with it, even one that is stopped.
+  /// Starts the next rank. If this process is killed, the rank is killed too, even a stopped one.
   void start(const std::vector<std::string>& command, std::vector<std::string> environment,
              std::vector<int> sockets) {
     std::erase(sockets, -1);
@@ -60,7 +60,7 @@ class Children {
                                        .with_its_parent = SIGKILL}));
   }
 
-  /// One that has ended and its status; rank -1 if none has.
+  /// Returns a rank that has ended, and its status; rank -1 if none has.
   std::pair<int, int> look() {
     int status = 0;
     const pid_t child = waitpid(-1, &status, WNOHANG);
@@ -76,8 +76,8 @@ class Children {
     for (const pid_t child : children_)
       if (child > 0) kill(child, number);
   }
-  /// Asks them to end, and ends those that do not. Asked more than once, for one that trains takes
-  /// the first time for a request to checkpoint.
+  /// Asks the ranks to end, and kills those that do not. Asks repeatedly, because a rank in
+  /// training takes the first SIGTERM as a request for a checkpoint.
   void end_all() {
     const auto deadline = std::chrono::steady_clock::now() + rank_patience;
     while (any() && std::chrono::steady_clock::now() < deadline) {
@@ -102,8 +102,8 @@ ProcessesEnd end_of(int rank, int status) {
   return {documented(WEXITSTATUS(status)) ? WEXITSTATUS(status) : failed, false, 0, rank};
 }
 
-/// A rank that lost another may be seen to end before the one that was killed: looks for that one a
-/// moment longer.
+/// Looks a moment longer for a rank that was killed. A rank that lost another one may be seen to
+/// end before the one that was killed. Returns `seen` if no killed rank is found.
 ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (children.any() && std::chrono::steady_clock::now() < deadline) {
@@ -114,7 +114,7 @@ ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   return seen;
 }
 
-/// Waits for all, or the first failure.
+/// Waits for all ranks, or for the first failure.
 ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
   ProcessesEnd end;
   for (int passed_on = 0; children.any();) {
@@ -130,7 +130,7 @@ ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
       if (end.exit_code == static_cast<int>(ExitCode::Communication))
         return end.killed_by ? end : find_cause(children, end);
       if (end.exit_code != static_cast<int>(ExitCode::Checkpointed))
-        break;  // those that checkpoint do so together
+        break;  // ranks that make a checkpoint end together
     } else if (rank < 0) {
       if (hangs && hangs()) return {static_cast<int>(ExitCode::Communication), false, 0, -1};
       std::this_thread::sleep_for(rank_interval);

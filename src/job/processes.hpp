@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as processes of this machine without MPI: this program, started several times over, its
-// copies connected by sockets.
+// Ranks as processes of this machine, without MPI: copies of this program that are connected by
+// sockets.
 #include <functional>
 #include <string>
 #include <vector>
@@ -8,17 +8,19 @@
 namespace stratplan {
 
 struct ProcessesEnd {
-  int exit_code = 0;  ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if
-                      ///< signal N interrupted
-  bool interrupted = false;  ///< this process was asked to stop meanwhile
+  /// the documented code (model/base/error.hpp) of the rank that failed, or 128 + N if signal N
+  /// interrupted the job
+  int exit_code = 0;
+  bool interrupted = false;  ///< this process was asked to stop during the job
   int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
-  int rank = -1;             ///< that failed; -1: none
+  int rank = -1;             ///< the rank that failed; -1: none
 };
 
-/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails, or
-/// `hangs`, asked all the time, says so (exit code 6), the others are ended. SIGINT, SIGTERM and
-/// SIGUSR1 are passed on, and interrupt unless the ranks answer with a code of their own. Requires
-/// that this process has no other children. Throws EnvironmentError if they cannot be started.
+/// Runs copies of this program to their end. `arguments`: the arguments of a copy, without the
+/// program's name. If a copy fails, the others are ended. `hangs` is polled; when it returns true,
+/// all copies are ended with exit code 6. SIGINT, SIGTERM and SIGUSR1 are passed on to the copies.
+/// They count as an interruption unless the ranks end with an exit code of their own. Requires that
+/// this process has no other children. Throws EnvironmentError if the copies cannot be started.
 ProcessesEnd run_processes(int ranks, int threads_per_rank,
                            const std::vector<std::string>& arguments,
                            const std::function<bool()>& hangs = {});

@@ -48,11 +48,11 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
 int report_failure(const std::exception_ptr& failure) {
   const auto [message, code] = describe(failure);
   const bool rank = launched_as_rank();
-  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they
-  // speak. And who has lost another rank is ended by the launcher, which knows why.
+  // Rank 0 reports a failure that all ranks share. Its end ends the other ranks before they report.
+  // The launcher ends a rank that has lost another one, because the launcher knows the cause.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
   if (rank && (!speaks() || second_hand)) {
-    // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
+    // A request for a checkpoint has no meaning now: the launcher's SIGTERM ends this wait.
     std::signal(SIGTERM, SIG_DFL);
     std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
   }
@@ -70,11 +70,11 @@ void run_as_rank(const RankBody& body) {
   FlightRecorder recorder = FlightRecorder::of_rank(launched_rank());
   note_being_ended(recorder);
   recorder.begin({-1, Operation::joining});
-  recorder.waits(true);  // polling in MPI_Init, as in MPI_Finalize, is no work
+  recorder.waits(true);  // polling in MPI_Init, as in MPI_Finalize, does not count as work
   std::optional<MpiSession> session;
   if (!launched_by_processes()) session.emplace();
-  std::unique_ptr<Communicator>
-      communicator;  // outlives the report: whom the others lose before has not spoken yet
+  // Outlives the report, so that the other ranks lose this one only after it has reported.
+  std::unique_ptr<Communicator> communicator;
   try {
     communicator = session ? make_mpi_communicator() : make_process_communicator();
     recorder.waits(false);

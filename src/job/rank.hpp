@@ -1,5 +1,5 @@
 #pragma once
-// This process as one rank of a job, and how a failure of one rank ends all.
+// This process as one rank of a job. A failure of one rank ends all ranks.
 #include <exception>
 #include <functional>
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace stratplan {
 
-/// A job that this process only launched has failed and said why: nothing is left but its exit
-/// code.
+/// Thrown when a job that this process only launched has failed. The job has reported why, so only
+/// its exit code is left to return.
 struct JobFailed {
   int exit_code;
 };
 
-/// An exception with where it came up: "rank 3 on HOST failed in step 17 during ...".
+/// An exception and the place where it was thrown: "rank 3 on HOST failed in step 17 during ...".
 struct RankFailure {
   std::string place;
   std::exception_ptr cause;
 };
 
-/// Prints what is wrong as one line, once for the whole job, and returns the documented exit code;
-/// as a rank, ends the other ranks with it.
+/// Prints the failure as one line, once for the whole job, and returns the documented exit code
+/// (model/base/error.hpp). A rank also ends the other ranks with this code.
 int report_failure(const std::exception_ptr& failure);
 
 /// Whether this process speaks for the job: rank 0, or not a rank at all.
@@ -31,14 +31,14 @@ bool speaks();
 /// (job/processes).
 bool launched_as_rank();
 
-/// What a rank does.
+/// The work of one rank.
 using RankBody = std::function<void(Communicator&, FlightRecorder)>;
 
-/// Runs `body` as the rank that this process is, recorded for a supervisor if there is one.
-/// Whatever it throws is reported and ends all ranks.
+/// Runs `body` as the rank that this process is, and records its operations for the supervisor if
+/// there is one. An exception of `body` is reported and ends all ranks.
 void run_as_rank(const RankBody& body);
 
-/// A job of ranks that are threads of this process, and one of a single rank: without MPI.
+/// Runs a job without MPI: with ranks that are threads of this process, or with a single rank.
 void run_as_threads(int ranks, const RankBody& body);
 void run_alone(const RankBody& body);
 

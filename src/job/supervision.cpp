@@ -24,7 +24,7 @@
 namespace stratplan {
 namespace {
 
-/// Prints for mpirun, which drops without a word what it cannot write to its standard output.
+/// Prints mpirun's output. mpirun itself silently drops output that it cannot write.
 class Relay {
  public:
   Relay() {
@@ -39,9 +39,9 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  /// A file to write to.
+  /// The path of the file to which mpirun writes.
   std::string entrance() const { return fmt::format("/proc/self/fd/{}", ends_[1]); }
-  /// Waits for the rest. Returns the errno of what could not be printed; 0: all was.
+  /// Waits until all output is printed. Returns the errno of a failed write; 0 if none failed.
   int finish() {
     if (copying_.joinable()) {
       ::close(ends_[1]);
@@ -51,7 +51,7 @@ class Relay {
   }
 
  private:
-  /// Goes on reading behind an error, or mpirun would wait for a reader.
+  /// Continues to read after a failed write, because mpirun would wait for a reader.
   void copy() {
     std::array<char, 4096> buffer{};
     for (ssize_t got = 1; got != 0;) {
@@ -63,7 +63,7 @@ class Relay {
   }
 
   std::array<int, 2> ends_{};
-  int error_ = 0;  ///< the thread's own until it is joined
+  int error_ = 0;  ///< used by the thread alone until it is joined
   std::thread copying_;
 };
 
@@ -79,7 +79,7 @@ ProcessesEnd start(const Plan& plan, const JobRequest& request,
   return {result.exit_code, result.interrupted, result.killed_by, -1};
 }
 
-/// What is left to say; empty: nothing.
+/// Returns the message about a failure that no rank could report; empty if there is none.
 std::string explain(const ProcessesEnd& end, const JobWatch& watch) {
   if (end.interrupted) return {};
   if (!watch.hang_text().empty()) return watch.hang_text();
@@ -95,13 +95,13 @@ std::string explain(const ProcessesEnd& end, const JobWatch& watch) {
 int run_job(const PlanAndNetwork& planned, const JobRequest& request, Log& log) {
   const Plan& plan = planned.plan;
   const Network& network = planned.network;
-  JobWatch watch(plan.ranks, request.patience, [&](int rank, std::size_t step) {
+  JobWatch watch(plan.ranks, request.patience, [&](int rank, std::size_t op) {
     const Program program = lower(network, plan.layers, plan.execution, rank);
-    return to_text(program.ops.at(step), network, rank);
+    return to_text(program.ops.at(op), network, rank);
   });
   const ProcessesEnd end = start(plan, request, [&] { return watch.hangs(); });
   if (end.killed_by == SIGPIPE)
-    end_for_lack_of_readers();  // of standard output: in all else it is ignored
+    end_for_lack_of_readers();  // SIGPIPE is ignored everywhere but for standard output
   if (const std::string text = explain(end, watch); !text.empty()) log.note(text);
   return end.exit_code;
 }

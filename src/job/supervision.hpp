@@ -1,6 +1,5 @@
 #pragma once
-// The job that this program started, watched to its end: whatever ends a rank ends all, with one
-// message.
+// Starts a job and watches it to its end. The end of one rank ends all ranks, with one message.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -11,14 +10,14 @@
 namespace stratplan {
 
 struct JobRequest {
-  std::vector<std::string> arguments;  ///< of the ranks
+  std::vector<std::string> arguments;  ///< arguments of the ranks
   bool mpi = true;                     ///< under mpirun, else over sockets
   bool makes_checkpoints = false;
   std::chrono::seconds patience{60};  ///< how long the job may stand still; 0: for ever
 };
 
-/// Starts this program again as the plan's ranks and returns the job's exit code. Says what no rank
-/// could say itself: that one was killed, has ended without a word, or hangs.
+/// Starts this program again as the plan's ranks and returns the job's exit code. Logs the failures
+/// that no rank can report itself: a rank was killed, has ended without a message, or hangs.
 int run_job(const PlanAndNetwork& planned, const JobRequest& request, Log& log);
 
 }  // namespace stratplan

@@ -12,7 +12,7 @@ namespace stratplan {
 
 struct LargeScaleResult {
   std::vector<LayerDecompositions> found;  ///< different plans, ascending by the objective
-  /// that of the first plan; a bound for all plans within the memory limit
+  /// objective of the first plan, and a lower bound for all plans within the memory limit
   Seconds objective{}, lower_bound{};
   std::size_t candidates = 0, rejections = 0;
 };

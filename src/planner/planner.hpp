@@ -19,7 +19,7 @@ struct FreeMemoryOptions {
 };
 
 struct PlanningOptions {
-  NetworkOverrides overrides;         ///< those given for the network, for plan.json
+  NetworkOverrides overrides;         ///< the network's overrides, for plan.json
   std::optional<Bytes> memory_limit;  ///< per rank; default: the machine's, if it states one
   Execution execution;
   SearchLimits limits;
@@ -63,7 +63,7 @@ struct PlanningResult {
   /// with other micro-batches, sharding or recomputation; only if the limit binds, or for the front
   std::vector<Considered> fitted;
 
-  /// that of the fastest plan with the options as given, if it needs more than the limit
+  /// prediction of the fastest plan with the options as given, if that plan exceeds the limit
   std::optional<Prediction> without_limit;
   /// if requested: the considered plans that no other plan beats in both time and memory, fastest
   /// first; contains the recommended plan

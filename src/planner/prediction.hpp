@@ -18,7 +18,7 @@ inline constexpr int most_ranks_of_their_own = 16;
 std::vector<int> modelled_ranks(int ranks);
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network);
 
-/// The simulated step, and the worst rank's peak memory.
+/// The simulated step, and the peak memory of the rank that needs most.
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 

@@ -14,7 +14,8 @@
 namespace stratplan {
 namespace {
 
-/// There are many tables, and a cluster's network is quieter than two processes that share a core.
+/// The samples are few, because there are many tables. A cluster's network is also less noisy than
+/// two processes that share a core.
 constexpr StoppingRule cluster_rule{.least_samples = 10,
                                     .least_expensive = 2,
                                     .most_samples = 200,
@@ -22,7 +23,7 @@ constexpr StoppingRule cluster_rule{.least_samples = 10,
                                     .patience = {0.02},
                                     .precision = 0.05};
 
-/// 1, 2, 4, ... below `most`, and `most` itself.
+/// Returns least, 2 * least, 4 * least, ... below `most`, and `most` itself.
 std::vector<int> doubling(int least, int most) {
   std::set<int> numbers;
   for (int number = least; number < most; number *= 2) numbers.insert(number);
@@ -106,7 +107,7 @@ std::string collective_key(Collective op, DataType type, const GroupLayout& grou
 
 namespace {
 
-/// The tables, one after the other.
+/// Measures the tables of a cluster profile, one after the other.
 class ClusterProfiler {
  public:
   ClusterProfiler(const ClusterLayout& layout, Bytes largest, Backend& backend, const Team& team,
@@ -151,7 +152,7 @@ class ClusterProfiler {
   LinkProfiler links_;
 };
 
-/// What a node sends out at most, over the numbers of pairs that were tried.
+/// Returns the most bytes per second that a node sends, over all measured numbers of pairs.
 double shared_by_a_node(const std::map<std::string, SizeTable>& exchanges,
                         const ClusterLayout& layout) {
   double most = 0;

@@ -32,7 +32,7 @@ Program tiny_program(const Team& team) {
   return program;
 }
 
-/// Executes it and takes off what the kernels themselves take.
+/// Returns the executor's time per op: that of a tiny program, without the time of its kernels.
 Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds kernel,
                                   const StoppingRule& rule) {
   const Program program = tiny_program(team);
@@ -43,7 +43,8 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
   return overhead;
 }
 
-/// Ascending; what a slow backend would take long for shows nothing that the ones before have not.
+/// Kernels are tried from the smallest to the largest. Kernels that would take longer than this are
+/// left out, because the smaller ones have shown the rate of such a slow backend.
 constexpr Seconds long_enough{0.05};
 
 class RateProbe {
@@ -56,7 +57,7 @@ class RateProbe {
         .median;
   }
 
-  /// The best of work / time.
+  /// Returns the best work / time of the kernels. `kernels`: in ascending order of work.
   template <class Work>
   double best(const std::vector<Kernel>& kernels, const Work& work) {
     double best = 0;
@@ -90,7 +91,8 @@ bool computes_on(Backend& backend, Kernel kernel, DataType type) {
 }  // namespace
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
-  // The largest are for devices that have only begun when a processor is done with the smallest.
+  // The largest products are for devices. The smallest ones already show a processor's rate, but do
+  // not fill a device.
   std::vector<Kernel> products{
       square_convolution(1, 64, 14, 3),     square_convolution(2, 64, 56, 3),
       square_convolution(4, 256, 14, 3),    square_convolution(512, 1024, 1, 1),

@@ -1,6 +1,6 @@
 #pragma once
-// Rates of one rank while all are busy, for estimates of what was not measured; and what the
-// executor adds to each step.
+// Measures the rates of one rank while all ranks are busy, and the time that the executor adds to
+// each op. Kernels that were not measured are estimated from these rates.
 #include <array>
 
 #include "model/machine/machine_profile.hpp"
@@ -12,18 +12,18 @@ namespace stratplan {
 struct DeviceProfile {
   double flops_per_s = 0;  ///< the best of some large convolutions
   double bytes_per_s = 0;  ///< the best of some copies
-  /// by Math, the same products on numbers of 16 bits; 0: not on this backend, or no device of its
-  /// own
+  /// by Math, rates of the same convolutions on 16-bit numbers; 0 if the backend does not compute
+  /// in that type or has no device of its own
   std::array<double, math_count> math_flops_per_s{};
-  Seconds launch{};           ///< the least of kernels
-  Measurement step_overhead;  ///< of the executor, beyond the kernel's own time
+  Seconds launch{};           ///< least time of any kernel
+  Measurement step_overhead;  ///< executor time per op, beyond the kernel's own time
 };
 
-/// The same on all ranks.
+/// Measures the rates. All ranks call this function, and all get the same result.
 DeviceProfile profile_device(Backend& backend, const Team& team);
 
-/// Writes it into a machine's profile. Memory is the device's; where the host is the device, it
-/// stays as it was.
+/// Writes the rates into a machine profile. Memory is that of the backend's device. Where the host
+/// is the device, the machine's memory stays unchanged.
 void describe_device(MachineProfile& machine, const DeviceProfile& profile, const Backend& backend);
 
 }  // namespace stratplan

@@ -9,7 +9,7 @@
 namespace stratplan {
 namespace {
 
-/// At the pace of the profile.
+/// Returns the mean time at the profile's speed, without drift.
 Seconds time_of(const Measurement& measured) { return measured.mean() / measured.drift; }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::vector<RepresentativeKernel> representative_kernels(std::span<const Program
 
 std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
                               const MachineProfile& before, const MachineProfile& now) {
-  SP_ASSERT(!kernels.empty(), "no kernels to tell by");
+  SP_ASSERT(!kernels.empty(), "no kernels given");
   std::vector<double> ratios;
   Seconds then{}, today{};
   for (const RepresentativeKernel& representatives : kernels) {
@@ -65,7 +65,7 @@ std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
 std::optional<Drift> measure_drift(
     std::span<const Program> programs, const MachineProfile& known, int threads_per_rank,
     const std::function<MachineProfile(const ProfileRequest&)>& measure) {
-  SP_ASSERT(!programs.empty(), "no programs to tell by");
+  SP_ASSERT(!programs.empty(), "no programs given");
   ProfileRequest request{.ranks = programs.front().ranks,
                          .threads_per_rank = threads_per_rank,
                          .collectives = {},

@@ -1,7 +1,7 @@
 #pragma once
-// Whether the machine still is what the profile says: processors of a shared machine change their
-// pace, within minutes and by a quarter. A few kernels are measured again. The profile's own times
-// stay, and Drift scales what is predicted from them.
+// Checks whether the machine is still as fast as its profile says. Processors of a shared machine
+// change their speed within minutes, by a quarter. A few kernels are measured again. The profile's
+// own times stay, and Drift scales the times predicted from them.
 #include <functional>
 #include <optional>
 #include <span>
@@ -10,36 +10,38 @@
 
 namespace stratplan {
 
-/// A change of pace below this is as good as none: kernels vary as much from one visit to the next.
+/// A drift below this counts as none, because kernels vary as much from one visit to the next.
 inline constexpr double tolerated_drift = 0.03;
-/// Kernels that take so much of a program's computing time speak for the rest, but no more than so
-/// many are measured again.
+/// The most time-consuming kernels stand for the rest once they have this share of a program's
+/// computing time. No more than most_representative_kernels are measured again.
 inline constexpr double representative_share = 0.6;
 inline constexpr std::size_t most_representative_kernels = 8;
-/// Largest standard deviation of single kernels' ratios, relative to the ratio of all, with which
-/// that ratio speaks for other kernels too.
+/// The largest standard deviation of single kernels' ratios, relative to their common ratio, at
+/// which the common ratio applies to all other kernels too.
 inline constexpr double tolerated_unevenness = 0.1;
 
 struct RepresentativeKernel {
   Kernel kernel;
-  Seconds seconds{};  ///< that the programs spend in it, at the profile's pace
+  Seconds seconds{};  ///< time that the programs spend in it, at the profile's speed
   friend bool operator==(const RepresentativeKernel&, const RepresentativeKernel&) = default;
 };
 
-/// The kernels that take most of the programs' computing time by the profile, the heaviest first,
-/// until they have `share` of it, at most `most`. Kernels that were not measured are left out.
+/// Returns the kernels with the most computing time by the profile, heaviest first, until they have
+/// `share` of the programs' computing time, at most `most`. Kernels that the profile lacks are left
+/// out.
 std::vector<RepresentativeKernel> representative_kernels(
     std::span<const Program> programs, const MachineProfile& machine,
     double share = representative_share, std::size_t most = most_representative_kernels);
 
-/// The drift between two profiles that have measured all of these kernels, of which there is at
-/// least one. Nothing if they take as long as they did.
+/// Returns the drift between two profiles, or nothing if it is even and at most tolerated_drift.
+/// Requires at least one kernel, and measurements of all of them in both profiles.
 std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
                               const MachineProfile& before, const MachineProfile& now);
 
-/// Measures the programs' telling kernels again, by one call of `measure`, which returns a profile
-/// that holds them. Without a call, nothing: if `known` does not serve these ranks and threads, or
-/// knows none of the programs' kernels.
+/// Measures the programs' representative kernels again and returns the drift. One call of `measure`
+/// measures them; it must return a profile that holds them. Returns nothing, without a call, if
+/// `known` does not serve these ranks and threads, or holds none of the programs' kernels. Requires
+/// at least one program.
 std::optional<Drift> measure_drift(
     std::span<const Program> programs, const MachineProfile& known, int threads_per_rank,
     const std::function<MachineProfile(const ProfileRequest&)>& measure);

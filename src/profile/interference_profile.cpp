@@ -15,14 +15,14 @@ namespace {
 constexpr std::array block_counts{8, 16, 32};
 constexpr int usual_blocks = 16;
 constexpr int rounds = 5;
-/// Kernels run that long at a time, so that nothing depends on how exactly both sides begin
-/// together.
+/// Kernels run this long at a time, so that a small offset between the start of kernels and of
+/// traffic does not matter.
 constexpr Seconds stretch{2e-3};
 constexpr int most_runs = 200;
 /// Larger than any cache.
 constexpr Bytes traffic_buffer{128 << 20};
-/// What the traffic lasts, in multiples of what the kernels take alone: twice as long each time
-/// that they outlast it, up to the last.
+/// Duration of the traffic, in multiples of the kernels' time alone. It is doubled each time that
+/// the kernels outlast the traffic, up to last_lasting.
 constexpr double first_lasting = 2, last_lasting = 32;
 
 class Emulation {
@@ -37,11 +37,11 @@ class Emulation {
   }
 
   struct Beside {
-    Seconds kernels{};  ///< that the kernels took
+    Seconds kernels{};  ///< time that the kernels took
     double copied_bytes_per_s = 0;
   };
 
-  /// One kernel, made ready to be run over and over.
+  /// One kernel, prepared for repeated runs.
   class Runs {
    public:
     Runs(Emulation& emulation, const Kernel& kernel)
@@ -49,7 +49,7 @@ class Emulation {
           kernel_(kernel),
           prepared_(emulation.backend_.prepare(kernel)),
           runs_(kernel_, *prepared_, emulation.backend_, emulation.buffers_) {
-      runs_.launch(0);  // for the first time
+      runs_.launch(0);  // the first run may not be captured
       runs_.batch(1);
       const Seconds one = alone();
       runs_.batch(std::clamp(static_cast<int>(std::ceil(stretch.value / std::max(one.value, 1e-9))),
@@ -64,7 +64,7 @@ class Emulation {
       return emulation_.timed([&] { runs_.run(batch_++); });
     }
 
-    /// The traffic goes on for as long as the kernels do, which take `alone` without it.
+    /// Times the kernels beside traffic that outlasts them. `alone`: their time without traffic.
     Beside beside(EmulatedTraffic traffic, Seconds alone) {
       for (double lasting = first_lasting;; lasting *= 2) {
         traffic.bytes = {static_cast<std::int64_t>(traffic.bytes_per_s * alone.value * lasting)};
@@ -116,7 +116,8 @@ class Emulation {
                  traffic_ends_ = Backend::none;
 };
 
-/// Medians over the rounds of each row's samples.
+/// Samples of one kernel, one per round: seconds alone, and by number of blocks seconds and copied
+/// bytes per second.
 struct Samples {
   std::vector<double> alone;
   std::array<std::vector<double>, block_counts.size()> beside, copied;

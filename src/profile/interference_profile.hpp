@@ -1,7 +1,8 @@
 #pragma once
-// What kernels of a communication library would take from those beside them, as far as one device
-// can tell: their part is played by blocks of threads that copy memory at a link's rate
-// (Backend::enqueue_traffic). No rank communicates, and whoever writes these numbers says so.
+// Measures how much slower kernels become beside those of a communication library, as far as one
+// device can tell. Blocks of threads that copy memory at a link's rate stand for the library's
+// kernels (Backend::enqueue_traffic). No rank communicates, so these numbers must be marked as
+// emulated.
 #include <span>
 #include <vector>
 
@@ -10,22 +11,24 @@
 
 namespace stratplan {
 
-/// A large convolution, which computes, and a large copy, which is bound by memory.
+/// Returns the kernels that are slowed down: a large convolution, bound by arithmetic, and a large
+/// copy, bound by memory.
 std::vector<Kernel> kernels_interfered_with();
 
 /// One direction of the 18 links of an H100 or H200 to its switch (machines/parts/links.json,
 /// nvlink4).
 inline constexpr double emulated_link_bytes_per_s = 450e9;
 
-/// The kernels, alone and beside 8, 16 and 32 blocks that copy so many bytes per second together,
-/// in turns. Nothing if the backend emulates no traffic, or does not know its clock, by which the
-/// blocks keep their rate. Throws EnvironmentError: no memory.
+/// Times the kernels alone and beside 8, 16 and 32 blocks, in turns. The blocks together copy
+/// `bytes_per_s`. Returns a row per number of blocks. Returns no rows if the backend emulates no
+/// traffic, or does not know its clock, by which the blocks keep their rate. Throws
+/// EnvironmentError if memory runs out.
 std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels,
                                                double bytes_per_s = emulated_link_bytes_per_s);
 
-/// MachineProfile::hidden as 16 blocks would have it, of the numbers of blocks that were measured
-/// the middle one: as long as a sum is under way kernels get 1 / slowdown done; the mean over the
-/// kernels. Requires such a row.
+/// Returns an estimate of MachineProfile::hidden from the row with 16 blocks, the middle one. While
+/// a gradient sum is under way, a kernel works at 1 / slowdown of its speed, at most 1. The result
+/// is the mean of these shares over the kernels. Requires a row with 16 blocks.
 double hidden_beside_traffic(std::span<const Interference> rows);
 
 }  // namespace stratplan

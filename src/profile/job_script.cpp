@@ -11,7 +11,7 @@
 namespace stratplan {
 namespace {
 
-/// What every rank runs.
+/// Returns the command that every rank runs.
 std::string rank_command(const BatchJob& request) {
   std::vector<std::string> words{request.program,
                                  "profile",
@@ -24,7 +24,7 @@ std::string rank_command(const BatchJob& request) {
   return shell_line(words);
 }
 
-/// How the batch system is asked for nodes and time, and what it starts the ranks with.
+/// Returns the directives that request nodes and time, and the command that starts the ranks.
 std::string directives_and_launch(const BatchJob& request) {
   const int nodes = request.nodes, per_node = request.ranks_per_node;
   switch (request.system) {

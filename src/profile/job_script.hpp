@@ -1,5 +1,5 @@
 #pragma once
-// The script that a batch system needs to run the links' benchmark (cluster_profile) on a cluster.
+// The script with which a batch system measures the links of a cluster (cluster_profile).
 #include <string>
 
 namespace stratplan {
@@ -13,12 +13,12 @@ struct BatchJob {
   int minutes = 30;
   std::string program = "stratplan";
   std::string output = "machine.json";
-  /// "cuda": a device for each rank, and what is between them; empty: the program's own choice
+  /// "cuda": one device per rank, and links between devices; empty: the program chooses
   std::string backend{};
 };
 
-/// Program, output and backend reach the ranks as the very words that they are here. Throws
-/// UsageError if one of them holds a control character.
+/// Returns the script. Program, output and backend are quoted, so that the ranks get them
+/// unchanged. Throws UsageError if one of them holds a control character.
 std::string job_script(const BatchJob& request);
 
 }  // namespace stratplan

@@ -12,7 +12,8 @@ namespace {
 
 constexpr Seconds bunch_time{1.0};
 constexpr int most_attempts = 3;
-/// A machine that is never left alone, or is never cool, is measured as it is.
+/// After this many disturbed bunches no bunch is repeated any more. Such a machine is never idle or
+/// never cool, and is measured as it is.
 constexpr int most_disturbed_bunches = 3;
 
 }  // namespace
@@ -33,7 +34,7 @@ Bytes largest_operands(const std::vector<Kernel>& kernels) {
 
 namespace {
 
-/// Measures bunch by bunch, and collects.
+/// Measures kernels bunch by bunch, and collects their samples.
 class KernelVisits {
  public:
   KernelVisits(const std::vector<Kernel>& kernels, Backend& backend, const Team& team,
@@ -50,7 +51,8 @@ class KernelVisits {
       samples.seconds.resize(static_cast<std::size_t>(team.size()));
   }
 
-  /// One bunch that begins with this kernel. Returns where the next one begins.
+  /// Measures one bunch of kernels from index `begin` on. Returns the index at which the next bunch
+  /// begins.
   std::size_t visit(std::size_t begin) {
     std::size_t end = kernels_.size();
     const auto best = least_disturbed(
@@ -100,8 +102,9 @@ class KernelVisits {
     return bunch;
   }
 
-  /// The fastest of the backend's choices by a few samples each, which are then forgotten: they
-  /// picked the winner. What its rule prefers stays unless clearly beaten.
+  /// Returns the fastest of the backend's choices, by a few samples each. The samples are
+  /// discarded, because the selection favours lucky ones. The choice that the backend prefers stays
+  /// unless another one is clearly faster.
   std::string choose(const Kernel& kernel) {
     constexpr StoppingRule trial{.least_samples = 3,
                                  .least_expensive = 1,
@@ -120,7 +123,8 @@ class KernelVisits {
     return best;
   }
 
-  /// Nothing if it does not run on some rank's device, which only shows when it is run.
+  /// Returns the choice's median time, or nothing if the kernel does not run on some rank's device.
+  /// A failure may show only when the kernel runs.
   std::optional<Seconds> try_out(const Kernel& kernel, const std::string& choice,
                                  const StoppingRule& rule) {
     std::unique_ptr<PreparedKernel> prepared;
@@ -138,7 +142,7 @@ class KernelVisits {
         .median;
   }
 
-  /// Launched, then captured and replayed.
+  /// Launches the kernel, then captures and replays it.
   void run_once(const Kernel& kernel, PreparedKernel& prepared) {
     KernelRuns runs(kernel, prepared, backend_, buffers_);
     runs.launch(0);
@@ -165,7 +169,7 @@ class KernelVisits {
   StreamClock clock_;
   ClockWatch watch_;
   std::vector<KernelSamples> samples_;  ///< by kernel
-  std::size_t done_ = 0;                ///< kernels, of all visits
+  std::size_t done_ = 0;                ///< kernels measured, over all visits
   int disturbed_bunches_ = 0;
   double foreign_load_ = 0, clock_share_ = 1;
 };

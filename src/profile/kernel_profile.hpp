@@ -1,7 +1,7 @@
 #pragma once
-// Measures local kernels on all ranks at once, each in the circumstances that it meets in a
-// program: its partners compute too, its weights and saved activations come from memory, its other
-// input has just been written.
+// Measures local kernels on all ranks at once, under the conditions of a program. The other ranks
+// compute too, weights and saved activations come from memory, and the other input has just been
+// written.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -15,21 +15,23 @@
 
 namespace stratplan {
 
-/// Called on every rank as measurements are made: so many of so many, and what comes next.
+/// Called on every rank before each measurement: kernels done, kernels in total, and the name of
+/// the next measurement.
 using Progress = std::function<void(std::size_t done, std::size_t total, const std::string& what)>;
 
 struct KernelProfile {
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
-  double foreign_load =
-      0;  ///< worst share of the machine that others had during a measurement that was kept
-  double clock_share =
-      1;  ///< least clock of the device at either end of one, relative to the highest until then
+  /// largest share of the machine that other processes used during a measurement that was kept
+  double foreign_load = 0;
+  /// lowest clock of the device before or after such a measurement, relative to the highest clock
+  /// seen
+  double clock_share = 1;
   double highest_clock = 0;  ///< cycles per second; 0: unknown
 };
 
-/// How often each kernel is measured, with all others between, and for how long. A machine's pace
-/// changes within seconds: samples taken in one go would share its mood, and a search among
-/// candidates would pick those that were lucky.
+/// How often each kernel is measured, with all other kernels in between, and the stopping rule of
+/// one visit. A machine's speed changes within seconds. Samples of a single visit would share that
+/// noise, and a search among candidates would pick lucky ones.
 inline constexpr int kernel_visits = 3;
 inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .least_expensive = 1,
@@ -37,13 +39,14 @@ inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .enough = {0.01},
                                           .patience = {0.05}};
 
-/// The same on all ranks. Kernels are measured in bunches of about a second; a bunch during which
-/// others used the machine is measured again, at most twice, and the least disturbed repetition
-/// counts. Throws EnvironmentError: no memory.
+/// Measures the kernels; the result is the same on all ranks. Kernels are measured in bunches of
+/// about a second. A bunch is disturbed if other processes used the machine or the device lowered
+/// its clock. It is then measured again, at most twice, and the least disturbed attempt counts.
+/// Throws EnvironmentError if memory runs out.
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend,
                               const Team& team, const Progress& progress);
 
-/// Seconds, by rank, what did the work, and the scratch memory that it took.
+/// The samples of one kernel: seconds by rank, the implementation, and its scratch memory.
 struct KernelSamples {
   std::vector<std::vector<double>> seconds;
   std::string implementation;
@@ -51,11 +54,11 @@ struct KernelSamples {
   Bytes workspace{};
 };
 
-/// A device's events are as good as exact over so long; batches need not be longer.
+/// A device's events are accurate enough over this time, so batches need not be longer.
 inline constexpr Seconds well_timed{1e-3};
 
-/// How many runs are worth timing at once where work is captured: nothing in a capture may run for
-/// the first time, so two are launched before, and the second tells.
+/// Returns how many runs to time at once where work is captured. Two runs are launched first,
+/// because no kernel may run for the first time in a capture. The second one's time decides.
 template <Clock AnyClock>
 int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const Team& team) {
   runs.launch(0);
@@ -66,8 +69,9 @@ int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const
                     backend.runs_per_timing());
 }
 
-/// One kernel as it was prepared by one of the backend's choices; `buffers` are large enough for
-/// it. What a backend can capture is timed as it is replayed.
+/// Takes samples of one prepared kernel. `choice`: the backend's choice with which it was prepared.
+/// `buffers` must be large enough for the kernel. Where the backend captures work, replays are
+/// timed.
 template <StreamTime AnyClock>
 KernelSamples sample_kernel(const Kernel& kernel, PreparedKernel& prepared,
                             const std::string& choice, Backend& backend, KernelBuffers& buffers,
@@ -91,10 +95,11 @@ KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Bac
                        team, rule, rehearse);
 }
 
-/// Bytes of reads or writes, whichever are more, of the largest kernel.
+/// Returns the largest sum of operand bytes, with padding, of any kernel's reads or of any kernel's
+/// writes.
 Bytes largest_operands(const std::vector<Kernel>& kernels);
 
-/// Long enough that what was written an arena ago has left every cache.
+/// Bytes of an arena: data written one arena ago has left every cache.
 inline constexpr Bytes kernel_arena{256 << 20};
 
 }  // namespace stratplan

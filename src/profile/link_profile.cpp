@@ -27,7 +27,7 @@ SizeTable measure_by_size(Bytes least, Bytes largest, const MeasureSize& measure
 
 namespace {
 
-/// Tables reach at least this far, for other plans send more.
+/// Tables reach at least this size, because other plans may send more.
 constexpr Bytes usual_largest{4 << 20};
 Bytes reach(Bytes wanted) { return std::clamp(wanted, usual_largest, largest_measured); }
 

@@ -1,15 +1,16 @@
 #pragma once
-// How much of a sum of gradients kernels can hide. Between cores that share memory the processors
-// move the data themselves, and nothing is gained; a slow network works alone for most of the time,
-// if somebody looks after it now and then.
+// Measures how much of a gradient sum kernels can hide. Cores that share memory move the data
+// themselves, so nothing is hidden. A slow network needs a processor only now and then, so most of
+// its time can be hidden.
 #include "profile/measure/team.hpp"
 #include "runtime/device/backend.hpp"
 
 namespace stratplan {
 
-/// MachineProfile::hidden: the executor runs a sum over all ranks, as large as a bucket of
-/// gradients, and kernels that take about as long, one after the other and at once. What is saved,
-/// as a share of the shorter of the two; in [0, 1].
+/// Returns MachineProfile::hidden, in [0, 1]. The executor runs an all-reduce over all ranks, as
+/// large as a bucket of gradients, and kernels that take about as long: one after the other, then
+/// at once. The result is the time saved, as a share of the shorter of the two. It is 0 for one
+/// rank.
 double measure_hidden(Backend& backend, const Team& team);
 
 }  // namespace stratplan

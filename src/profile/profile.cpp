@@ -15,7 +15,8 @@
 namespace stratplan {
 namespace {
 
-/// What remains of an earlier profile.
+/// Returns `base` if its measurements still apply, else a new profile with its name, levels and
+/// device.
 MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request,
                           const Backend& backend) {
   const auto device = backend.device();
@@ -29,7 +30,8 @@ MachineProfile start_from(const MachineProfile& base, const ProfileRequest& requ
   return fresh;
 }
 
-/// Ranks that have a device each; a single one meets itself in its memory.
+/// Returns one level of ranks with a device each. Its rates are those of the device's memory, in
+/// which a single rank exchanges with itself; measured links replace them.
 std::vector<Level> level_of_devices(const DeviceRates& device, int ranks) {
   return {{.name = "gpu",
            .ranks = ranks,
@@ -37,14 +39,14 @@ std::vector<Level> level_of_devices(const DeviceRates& device, int ranks) {
            .bandwidth_bytes_per_s = device.bytes_per_s}};
 }
 
-/// What a single rank can tell of sums beside kernels.
+/// Measures interference by emulated traffic, from which a single rank estimates `hidden`.
 void emulate_interference(MachineProfile& machine, Backend& backend) {
   machine.interference = profile_interference(backend, kernels_interfered_with());
   if (!machine.interference.empty()) machine.hidden = hidden_beside_traffic(machine.interference);
 }
 
-/// No estimate shall exceed what was seen: rates are raised to the best of all kernels, at the pace
-/// of the profile.
+/// Raises the device's rates to the best rate of all kernels, at the profile's speed, so that no
+/// estimated time exceeds a measured one.
 void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels,
                  const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {
@@ -75,7 +77,7 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
                            const MachineProfile& base, const Provenance& provenance,
                            const Progress& progress) {
   if (team.size() != request.ranks)
-    throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started",
+    throw EnvironmentError(fmt::format("the profile request is for {} ranks, but {} were started",
                                        request.ranks, team.size()));
   MachineProfile machine = start_from(base, request, backend);
   const bool anew = machine.measured_ranks == 0;
@@ -99,11 +101,11 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   }
   for (auto& [key, table] : links.collectives) machine.collectives[key] = std::move(table);
   if (request.hidden) {
-    if (progress) progress(0, total, "sums beside kernels");
+    if (progress) progress(0, total, "gradient sums during kernels");
     machine.hidden = measure_hidden(backend, team);
   }
   if (request.ranks == 1 && (request.device || anew) && backend.emulates_traffic()) {
-    if (progress) progress(0, total, "kernels beside emulated communication");
+    if (progress) progress(0, total, "kernels during emulated communication");
     emulate_interference(machine, backend);
   }
   KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
@@ -124,8 +126,9 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   }
   if (!machine.interference.empty())
     machine.provenance.set("hidden",
-                           "emulated: what kernels get done beside 16 blocks of the same device "
-                           "that copy memory at the rate of a link; nobody communicated");
+                           "emulated: the share of their speed that kernels keep while 16 blocks "
+                           "of the same device copy memory at the rate of a link; no rank "
+                           "communicated");
   return machine;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Measures what a request asks for, on all ranks at once, and adds it to what was known.
+// Measures a request on all ranks at once, and adds the results to an earlier profile.
 #include "profile/kernel_profile.hpp"
 #include "profile/measure/team.hpp"
 #include "profile/profile_request.hpp"
@@ -8,15 +8,17 @@
 
 namespace stratplan {
 
-/// Called by all ranks, as many as the request says; the result is the same on all, and one of them
-/// writes it. What `base` holds is kept if it was measured with the same backend on as many ranks
-/// and threads, otherwise measuring starts anew from its name, levels and memory. `provenance` goes
-/// into the result. Throws EnvironmentError: no memory, or another number of ranks;
-/// CommunicationError. Transports between backends that are not on the host need groups_to_measure.
+/// Measures the request and adds the results to `base`. All of the requested ranks call this
+/// function, and all get the same result; one of them writes it. Measurements in `base` are kept if
+/// they come from the same backend and device, and from as many ranks and threads. Otherwise the
+/// result starts anew with the name, levels and device of `base`. `provenance` goes into the
+/// result. Transports between backends that are not on the host need groups_to_measure(). Throws
+/// EnvironmentError if memory runs out or the number of ranks is not the request's, and
+/// CommunicationError.
 MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team,
                            const MachineProfile& base, const Provenance& provenance,
                            const Progress& progress = {});
-/// The groups of this rank whose collectives are measured.
+/// Returns the groups of `rank` whose collectives run_profile() measures.
 std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, int rank);
 
 }  // namespace stratplan

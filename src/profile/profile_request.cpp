@@ -18,7 +18,7 @@
 namespace stratplan {
 namespace {
 
-/// Gathers what ops need; each thing once.
+/// Collects the measurements that ops need, each of them once.
 class Needs {
  public:
   void add(const Op& op) {
@@ -45,8 +45,8 @@ class Needs {
       if (!known.kernels.contains(key) && keys.insert(key).second)
         request.kernels.push_back(kernel);
     }
-    // Whoever reduces with a group will reduce, scatter and gather other things with it under
-    // another plan.
+    // Other plans reduce, scatter and gather other tensors in groups of the same size, so all usual
+    // collectives are requested.
     std::set<int> sizes;
     for (const auto& [key, largest] : collectives_) sizes.insert(std::get<int>(key));
     for (const int size : sizes)
@@ -118,8 +118,8 @@ concept Enumeration = std::is_enum_v<T>;
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-/// A struct with a list of fields is an object, a variant what it holds, an optional that is empty
-/// null, an enumerator its name, a quantity its number.
+/// Returns a value as JSON. A struct with a list of fields is an object, a variant its content, an
+/// empty optional null, an enumerator its name, a quantity its number; all else is a list.
 template <class Value>
 Json json_of(const Value& value) {
   if constexpr (HasFields<Value>) {
@@ -144,7 +144,7 @@ Json json_of(const Value& value) {
   }
 }
 
-/// Reads what json_of writes.
+/// Reads the JSON that json_of() writes.
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}
@@ -160,7 +160,7 @@ class Reader {
         throw InputError(file_, pointer, fmt::format("expected a key \"{}\", found none", name));
       read(*found, member, fmt::format("{}/{}", pointer, name));
       if constexpr (requires { value.attributes = attributes_of(member); })
-        value.attributes = attributes_of(member);  // a kind decides which are read after it
+        value.attributes = attributes_of(member);  // the attributes that follow depend on the kind
     });
     for (const auto& [key, entry] : json.items())
       if (!known.contains(key))

@@ -1,6 +1,6 @@
 #pragma once
-// What is to be measured: the kernels, messages and collectives of programs that a machine profile
-// says nothing of. A launcher writes it to a file for the ranks that do the measuring (`mpirun -n P
+// The measurements that programs need and a machine profile lacks: kernels, messages and
+// collectives. A launcher writes the request to a file for the measuring ranks (`mpirun -n P
 // stratplan profile --request FILE -o machine.json`).
 #include <span>
 #include <tuple>
@@ -29,10 +29,10 @@ struct CollectiveRequest {
 struct ProfileRequest {
   int ranks = 1;
   int threads_per_rank = 1;
-  double drift = 1;         ///< Measurement::pace of the kernels
-  bool device = false;      ///< rates of the device, op overhead
-  bool hidden = false;      ///< how much of sums kernels can hide
-  Bytes largest_message{};  ///< 0: one_way and both_ways are known well enough
+  double drift = 1;         ///< Measurement::drift of the kernels
+  bool device = false;      ///< whether to measure device rates and executor time per op
+  bool hidden = false;      ///< whether to measure MachineProfile::hidden
+  Bytes largest_message{};  ///< 0: one_way and both_ways need no measurement
   std::vector<CollectiveRequest> collectives;
   std::vector<Kernel> kernels;  ///< distinct keys
 
@@ -51,20 +51,21 @@ struct ProfileRequest {
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
-/// A profile serves programs on as many ranks and threads as it was measured with; then what it
-/// holds need not be measured again.
+/// Whether the profile was measured with as many ranks and threads. Its measurements then serve
+/// programs on them.
 bool serves(const MachineProfile& machine, int ranks, int threads_per_rank);
 
-/// What the programs (of all ranks, of any number of plans on equally many ranks) need and the
-/// profile lacks. Where the ranks exchange messages both message tables are asked for, and for each
-/// size of group the tables of sums and gathers that training needs.
+/// Returns the measurements that the programs need and the profile lacks. `programs`: those of all
+/// ranks, for any number of plans on the same number of ranks. If ranks exchange messages, both
+/// message tables are requested. For each group size, the tables of all collectives that training
+/// uses are requested.
 ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine,
                        int threads_per_rank = 1);
 
-/// Whether a table answers for so many bytes: it reaches there, or it ends where the rest is plain
-/// bandwidth.
+/// Whether a table holds for this many bytes: it reaches that size, largest_measured, or a size
+/// that takes slow_message. Beyond the last two limits, time is size / bandwidth.
 bool covers(const SizeTable& table, Bytes bytes);
-/// No table goes on beyond this size, or beyond one that takes so long.
+/// Tables end at this size, or at the first size that takes slow_message.
 inline constexpr Bytes largest_measured{64 << 20};
 inline constexpr Seconds slow_message{0.25};
 

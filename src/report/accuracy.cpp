@@ -44,7 +44,7 @@ std::string faster_remark(const AutotuneResult& result) {
                         signed_percent(tuned->measured->median / ours - 1));
   return text.empty() ? text
                       : "Measured faster than the recommended plan in every round: " + text +
-                            ". The prediction chose wrongly here; their plans are in plans/.";
+                            ". The prediction chose wrongly here; these plans are in plans/.";
 }
 
 std::string disturbed_remark(const AutotuneResult& result) {
@@ -70,7 +70,7 @@ std::string drift_remark(const MachineProfile& machine) {
       "measured again, {:.2f} to {:.2f}): {}.",
       drift.ratio, drift.kernels, drift.least, drift.most,
       drift.even ? "predictions are scaled"
-                 : "they disagree, so predictions are not scaled and may be as far off");
+                 : "the kernels disagree, so predictions are not scaled and may be off by as much");
 }
 
 std::string section_of_machine(const AutotuneResult& result, const AutotuneRequest& request) {
@@ -101,8 +101,8 @@ std::string section_of_machine(const AutotuneResult& result, const AutotuneReque
 
 std::string section_of_search(const PlanningResult& planning) {
   std::string section = fmt::format(
-      "{} decompositions of {} blocks were considered ({} more were illegal); the objective of the "
-      "search's choice is {}.\n",
+      "{} decompositions of {} blocks were considered ({} more were illegal). The objective of the "
+      "plan that the search found is {}.\n",
       planning.candidates, planning.blocks, planning.rejections, objective_text(planning));
   if (!planning.reranking.empty()) section += "\n" + planning.reranking + "\n";
   return section;
@@ -122,8 +122,8 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
       measured.verification.worst_tensor, measured.verification.tolerance);
   if (measured.verification.turned > 0)
     section += fmt::format(
-        "Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the "
-        "gradients were compared on the same side.\n\n",
+        "Rounding changed {} signs at ReLUs or places of maxima, where gradients jump. Gradients "
+        "were compared at the same signs and places.\n\n",
         measured.verification.turned);
   for (const auto& adjustment : tuned.plan->adjustments)
     section += "- adjusted " + adjustment + "\n";
@@ -158,7 +158,7 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   const std::string memory = memory_text(result.planning.recommended.execution);
   if (!memory.empty())
-    lines.push_back(fmt::format("The recommended plan, to need less memory: {}.", memory));
+    lines.push_back(fmt::format("The recommended plan saves memory: {}.", memory));
   for (const TunedPlan& tuned : result.plans)
     if (!tuned.aliases.empty())
       lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
@@ -175,8 +175,8 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
           tuned.measured->verification.tolerance));
   if (result.reused)
     lines.push_back(
-        "Plans and program are those of an earlier call, so its measurements were kept; --fresh "
-        "measures again.");
+        "Nothing was run again, since the results folder holds measurements of the same plans by "
+        "the same program; --fresh runs the plans again.");
   return lines;
 }
 
@@ -191,16 +191,16 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
   return comparisons;
 }
 
-/// What was predicted, and by how much the process, or its device, says that it grew: libraries
-/// take some megabytes of their own, so small networks say nothing.
+/// Predicted memory, and the growth of the process or of its device's memory. Libraries take some
+/// megabytes of their own, so the comparison says little for small networks.
 std::string memory_line(const TunedPlan& recommended) {
   const Bytes predicted = recommended.plan->prediction->memory;
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
   if (taken.value == 0)
     return fmt::format("Memory per rank: {} predicted.\n\n", readable(predicted));
   return fmt::format(
-      "Memory per rank: {} predicted for tensors and scratch memory; training took {}, what "
-      "libraries keep for themselves included.\n\n",
+      "Memory per rank: {} predicted for tensors and scratch memory; training took {}, including "
+      "what libraries keep for themselves.\n\n",
       readable(predicted), readable(taken));
 }
 
@@ -210,16 +210,13 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   std::string report = fmt::format("# {} on {} ranks, batch {}\n\n", result.network.name,
                                    request.ranks, result.network.batch);
   report +=
-      "Step times in milliseconds, predicted before the first run; measured: the median over the "
-      "rounds. Error: predicted / measured - 1. Loss and "
-      "gradients of the "
-      "first step are held against an undivided run of the same network: the loss relatively, each "
-      "gradient tensor in norm; shown is the tensor "
-      "nearest to what is allowed. "
-      "Allowed is what rounding can do, argued from the lengths of the sums. Where rounding turns "
-      "signs at ReLUs or places of maxima, both runs are "
-      "compared with "
-      "the same decisions.\n\n";
+      "Step times are in milliseconds. Predictions were made before the first run; measured times "
+      "are medians over the rounds. Error is predicted / measured - 1. Loss and gradients of the "
+      "first step are compared with those of an undivided run of the same network: the loss by its "
+      "relative difference, each gradient tensor by the norm of its difference. The table shows "
+      "the tensor that is nearest to its allowed difference. The allowed difference is what "
+      "rounding can cause, and follows from the lengths of the sums. Where rounding changes signs "
+      "at ReLUs or places of maxima, both runs are compared at the same signs and places.\n\n";
   report += to_markdown(accuracy_table(result)) + "\n";
   for (const auto& remark : remarks(result)) report += "- " + remark + "\n";
   report += "\n## The recommended plan\n\n" + section_of_search(result.planning) + "\n";
@@ -228,8 +225,8 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
             "\n";
   report += memory_line(result.plans.front());
   report +=
-      "## Predicted against measured, step by step\n\nMeans over the ranks; waiting for the slower "
-      "partner counts where it happens.\n\n";
+      "## Predicted against measured, by kind of op\n\nTimes are means over the ranks. Waiting for "
+      "a slower partner counts in the op that waits.\n\n";
   for (const auto& compared : comparisons) report += section_of_plan(compared, result.network);
   return report + section_of_machine(result, request);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What autotune found, for people: the table of plans, predicted and measured, and the Markdown
-// report.
+// The results of autotune for people: the table of plans with predicted and measured times, and the
+// Markdown report.
 #include <string>
 #include <vector>
 
@@ -10,23 +10,23 @@
 
 namespace stratplan {
 
-/// One row per plan, the recommended one first: predicted, measured with its spread, error, and the
-/// differences from the undivided run.
+/// One row per plan, the recommended one first: predicted time, measured time with its spread, the
+/// error of the prediction, and the differences from the undivided run.
 Table accuracy_table(const AutotuneResult& result);
 
-/// What the table needs said about it: a changed pace of the machine, aliases, baselines that were
-/// faster after all, disturbed or failed runs, failed verifications.
+/// Returns sentences that belong to the table: drift of the machine, aliases, baselines that were
+/// faster than the recommended plan, disturbed runs, failed verifications.
 std::vector<std::string> remarks(const AutotuneResult& result);
 
-/// A measured plan's comparison, step by step.
+/// A measured plan, compared with its prediction op by op.
 struct PlanComparison {
   const TunedPlan* plan = nullptr;
   Comparison comparison;
 };
-/// Of every measured plan, from its timings.json.
+/// Compares every measured plan with its timings.json.
 std::vector<PlanComparison> compare_plans(const AutotuneResult& result);
 
-/// report.md
+/// The text of report.md.
 std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest& request);
 
 }  // namespace stratplan

@@ -20,7 +20,7 @@ Spent spent_on(Resource resource) {
   return all[static_cast<std::size_t>(resource)];
 }
 
-/// Goes through the moments of each rank.
+/// Charges each moment of each rank to a layer and an item of Spent.
 class Accounting {
  public:
   Accounting(const std::vector<Program>& programs, const MachineProfile& machine, int layers)
@@ -45,7 +45,7 @@ class Accounting {
     imbalance_ = imbalance(of_ranks);
     return std::move(layers_);
   }
-  /// Of the whole step.
+  /// The imbalance of the whole step. Call layers() first.
   Seconds imbalance() const { return imbalance_; }
 
  private:
@@ -61,7 +61,7 @@ class Accounting {
     layers_[layer][spent] += seconds * share_;
   }
 
-  /// Returns the time of the rank's kernels by layer.
+  /// Charges the moments of one rank. Returns the time of the rank's kernels by layer.
   std::vector<Seconds> account(const Program& program, const std::vector<Span>& spans,
                                Seconds total) {
     std::vector<Seconds> work(layers_.size());
@@ -84,11 +84,11 @@ class Accounting {
   }
 
   static const Op& step_of(const Program& program, const Span& span) {
-    return program.ops[static_cast<std::size_t>(span.step)];
+    return program.ops[static_cast<std::size_t>(span.op)];
   }
 
-  /// From `now` to `until` no kernel runs: a message is on its way, or the host has not issued what
-  /// comes next.
+  /// Charges the time from `now` to `until`, in which no kernel runs: a message is on its way, or
+  /// the host has not issued the next op.
   void spend_idle(const Program& program, const std::vector<Span>& messages, std::size_t& next,
                   Seconds now, Seconds until, std::size_t layer) {
     while (now < until) {
@@ -107,7 +107,8 @@ class Accounting {
     const Op& op = step_of(program, span);
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     Seconds rest = span.end - span.start;
-    // what the processor does for messages beside is charged to the kernel
+    // A kernel beside messages runs longer, because the processor also moves the messages. The
+    // excess counts as bandwidth.
     if (program.concurrent_streams) {
       const Seconds alone = std::min(rest, cost_of(op, program, machine_).seconds);
       spend(place(op), Spent::Bandwidth, rest - alone);
@@ -119,8 +120,8 @@ class Accounting {
           rest - launch);
   }
 
-  /// `seconds` of a message in which no kernel runs: a share of its waiting, its latency and its
-  /// transport.
+  /// Charges `seconds` of a message, in which no kernel runs: the same share of its waiting, of its
+  /// latency and of its time at full bandwidth.
   void spend_message(const Program& program, const Span& span, Seconds seconds) {
     const Op& op = step_of(program, span);
     const Seconds duration = span.end - span.start;
@@ -134,7 +135,7 @@ class Accounting {
 
   const std::vector<Program>& programs_;
   const MachineProfile& machine_;
-  const MachineProfile endless_;  ///< messages take their latency alone
+  const MachineProfile endless_;  ///< with endless bandwidth: messages take only their latency
   std::vector<TimeSpent> layers_;
   double share_;
   Seconds imbalance_{};
@@ -158,7 +159,7 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
     lavish.execution.recompute.clear();
     lavish.execution.sharding = 0;
     all.push_back(
-        {"memory enough to keep everything", predict(lavish, network, machine).step, true});
+        {"enough memory to keep everything", predict(lavish, network, machine).step, true});
   }
   if (!plan.execution.concurrent_streams && plan.ranks > 1) {
     Plan beside = plan;

@@ -1,5 +1,5 @@
 #pragma once
-// What a plan's step is spent on, per layer and as a whole, and what would shorten it.
+// Where the time of a plan's step goes, by layer and in total, and what would shorten the step.
 #include <array>
 #include <string>
 #include <string_view>
@@ -13,18 +13,18 @@
 
 namespace stratplan {
 
-/// Each moment of a rank's step is spent on one of these. Messages count as far as no kernel runs
-/// beside them.
+/// Each moment of a rank's step counts for exactly one of these. Messages count only while no
+/// kernel runs beside them.
 enum class Spent : int { Compute, MemoryBandwidth, Launches, Latency, Bandwidth, Input, Waiting };
 inline constexpr int spent_count = static_cast<int>(Spent::Waiting) + 1;
 /// "compute", "memory bandwidth", ..., "input", "waiting"
 std::string_view name_of(Spent spent);
 
-/// The mean over the ranks.
+/// Times as means over the ranks.
 struct TimeSpent {
-  std::array<Seconds, spent_count> on{};
-  /// what the kernels of the rank with most work take longer than the mean; others wait for it,
-  /// here or further on
+  std::array<Seconds, spent_count> on{};  ///< indexed by Spent
+  /// how much longer the kernels of the rank with most work take than the mean; other ranks wait
+  /// for that rank, in this layer or later
   Seconds imbalance{};
   Seconds& operator[](Spent spent) { return on[static_cast<std::size_t>(spent)]; }
   Seconds operator[](Spent spent) const { return on[static_cast<std::size_t>(spent)]; }
@@ -34,29 +34,30 @@ struct TimeSpent {
 /// Something that would shorten the step.
 struct Remedy {
   std::string what;       ///< "compute twice as fast"
-  Seconds step{};         ///< with it
-  bool simulated = true;  ///< else no more than this could be gained
+  Seconds step{};         ///< with the remedy
+  bool simulated = true;  ///< otherwise `step` is a lower bound
 };
 
 struct Bottlenecks {
-  /// per layer of the network, and one more for what belongs to none: the optimizer, and the end of
+  /// per layer of the network, and one more for ops of no layer (the optimizer) and for the end of
   /// the step
   std::vector<TimeSpent> layers;
-  TimeSpent whole;  ///< their sum, but the imbalance: of the whole step
+  TimeSpent whole;  ///< the sum of `layers`; its imbalance is that of the whole step
   Seconds step{};
-  MemoryUse memory;              ///< of the worst rank
-  Bytes memory_size{};           ///< that it has; 0: unknown
+  MemoryUse memory;              ///< of the rank that needs most
+  Bytes memory_size{};           ///< the memory of a rank's device; 0: unknown
   std::vector<Remedy> remedies;  ///< the most helpful first
 };
 
-/// Of the simulated step; of many ranks those that stand for all.
+/// Analyzes the simulated step. Above 16 ranks, only representative ranks are simulated
+/// (planner/prediction.hpp).
 Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
                              const MachineProfile& machine);
 
-/// One row per layer that takes any time, and the whole with its shares.
+/// One row per layer that takes any time, then the whole step, and the shares of the step.
 Table bottleneck_table(const Network& network, const Bottlenecks& found);
 Table remedy_table(const Bottlenecks& found);
-/// "memory: 12.1 GiB of 16.0 GiB (76 %)"
+/// "memory: 12.1 GiB of 16.0 GiB per rank (76 %)"
 std::string memory_size_text(const Bottlenecks& found);
 Json to_json(const Network& network, const Bottlenecks& found);
 

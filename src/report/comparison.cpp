@@ -53,7 +53,7 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
   for (std::size_t rank = 0; fits && rank < measured.size(); ++rank)
     fits = measured[rank].size() == prediction.programs[rank].ops.size();
   if (!fits)
-    throw InputError(file, "/ranks", "expected one time for each step of each rank's program");
+    throw InputError(file, "/ranks", "expected one time for each op of each rank's program");
   return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()),
           prediction.step, timings.timing.median(), timings.timing.launched};
 }
@@ -62,11 +62,11 @@ double relative_error(Seconds predicted, Seconds measured) { return predicted / 
 
 Table kind_table(const Comparison& comparison) {
   const LayerTimes predicted = sum(comparison.predicted), measured = sum(comparison.measured);
-  Table table = empty_table("steps");
+  Table table = empty_table("ops");
   table.rows.push_back(row("compute", predicted.compute, measured.compute));
   table.rows.push_back(row("exchange", predicted.exchange, measured.exchange));
   table.rows.push_back(row("collective", predicted.collective, measured.collective));
-  table.rows.push_back(row(comparison.launched > 0 ? "sum of steps, each launched" : "sum of steps",
+  table.rows.push_back(row(comparison.launched > 0 ? "sum of ops, each launched" : "sum of ops",
                            predicted.total(), measured.total()));
   table.rows.push_back(row(comparison.launched > 0 ? "iteration, replayed" : "iteration",
                            comparison.predicted_step, comparison.measured_step));

@@ -1,6 +1,6 @@
 #pragma once
-// Predicted against measured of one plan: in total, per kind of step, and per layer with the worst
-// offenders first.
+// Predicted against measured times of one plan: in total, by kind of op, and by layer with the
+// largest errors first.
 #include <vector>
 
 #include "model/machine/machine_profile.hpp"
@@ -10,26 +10,27 @@
 
 namespace stratplan {
 
-/// Both sides per layer of the network. The sums are of steps; the totals are of the whole
-/// iteration, waiting for the slowest rank included.
+/// Times of ops, by layer of the network, and times of the whole iteration, which include waiting
+/// for the slowest rank.
 struct Comparison {
   std::vector<LayerTimes> predicted;
   std::vector<LayerTimes> measured;
   Seconds predicted_step{};
   Seconds measured_step{};
-  /// Timing::launched: then measured_step is of steps that were replayed, and `measured` is not
+  /// Timing::launched. If it is not 0, measured_step is the time of replayed iterations, and
+  /// `measured` holds times of ops that were launched one by one.
   int launched = 0;
 };
 
-/// Predicts the plan and lays what was measured beside it. Throws InputError naming `file` if the
-/// timings are not of this plan's programs.
+/// Predicts the plan, and returns prediction and measurement together. Throws InputError naming
+/// `file` if the timings have no times of ops, or are not of this plan's programs.
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
                    const MachineProfile& machine, const std::string& file);
 
 /// predicted / measured - 1: +10 % means that the prediction was too long.
 double relative_error(Seconds predicted, Seconds measured);
 
-/// Rows: compute, exchange, collective, the sum of all steps, and the whole iteration.
+/// Rows: compute, exchange, collective, the sum of all ops, and the whole iteration.
 Table kind_table(const Comparison& comparison);
 /// The layers whose prediction is farthest off in milliseconds, at most `most` of them.
 Table worst_layers(const Network& network, const Comparison& comparison, std::size_t most);

@@ -15,8 +15,8 @@
 namespace stratplan {
 namespace {
 
-/// Calls `visit` for each buffer that is no part of another and persists, or lives at the step
-/// where most bytes live.
+/// Calls `visit` for each buffer that is no slice of another, if the buffer persists or lives at
+/// the op at which most bytes live.
 void visit_fullest(const Program& program, const std::function<void(const Buffer&)>& visit) {
   std::vector<std::int64_t> changes(program.ops.size() + 2);
   const auto comes_and_goes = [](const Buffer& buffer) {
@@ -42,7 +42,8 @@ void visit_fullest(const Program& program, const std::function<void(const Buffer
   }
 }
 
-/// Slices belong to layers, and so does a share of what they are slices of.
+/// Bytes by layer. A buffer of no layer (for example a bucket of gradients) counts for the layers
+/// whose slices it holds.
 std::vector<Bytes> memory_by_layer(const Program& program, int layers) {
   std::vector<Bytes> result(static_cast<std::size_t>(layers));
   visit_fullest(program, [&](const Buffer& buffer) {
@@ -82,7 +83,7 @@ const Setting all_settings[] = {
      [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.threads_per_rank); }},
     {"communication beside kernels",
      [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.concurrent_streams); }},
-    {"with overlapped halos",
+    {"layers with overlapped halos",
      [](const PlanAndNetwork& p) { return joined(p.plan.execution.overlapped_halos); }},
     {"recomputed", [](const PlanAndNetwork& p) { return joined(p.plan.execution.recompute); }},
     {"sharding", [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.sharding); }},
@@ -98,7 +99,8 @@ const Setting all_settings[] = {
      }},
 };
 
-/// Implementations that both have and that differ, and how many only one has.
+/// Appends kernels that both plans have with different implementations. Also appends the numbers of
+/// kernels with a chosen implementation, if these numbers differ.
 void compare_implementations(const Execution& a, const Execution& b,
                              std::vector<SettingDifference>& found) {
   for (const auto& [kernel, choice] : a.implementations) {
@@ -118,7 +120,7 @@ void compare_transports(const Transports& a, const Transports& b,
   for (const auto& [transfer, by_size] : a.transfers) both[transfer].first = by_size;
   for (const auto& [transfer, by_size] : b.transfers) both[transfer].second = by_size;
   const auto text = [](const Transports::BySize& by_size) {
-    return by_size.empty() ? "as run says" : to_text(by_size);
+    return by_size.empty() ? "chosen by run" : to_text(by_size);
   };
   for (const auto& [transfer, transports] : both)
     if (transports.first != transports.second)

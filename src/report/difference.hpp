@@ -1,6 +1,6 @@
 #pragma once
-// Two plans side by side: settings that differ, layers that differ, and what each is predicted to
-// take.
+// Two plans side by side: settings that differ, layers that differ, and the predicted time and
+// memory of each plan.
 #include <string>
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// Of one plan on one machine. Memory per layer: what of the worst rank's buffers is the layer's
-/// and persists, or lives at the program's fullest step.
+/// One plan on one machine. A layer's memory: its buffers on the rank that needs most memory. It
+/// counts buffers that persist, or that live at the op at which most bytes live.
 struct PlanSide {
   const PlanAndNetwork& planned;
   PlanPrediction prediction;
@@ -23,12 +23,12 @@ struct SettingDifference {
   std::string a, b;
 };
 
-/// A layer that both networks have, or a run of them that differ in the same way; or one that only
-/// one of them has.
+/// A layer of one or both networks, or a run of consecutive layers with the same decompositions.
+/// Seconds and memory are sums over the run.
 struct LayerDifference {
   std::string first, last;
   int layers = 1;
-  std::string a, b;  ///< decompositions; empty: no such layer
+  std::string a, b;  ///< decompositions; empty: that network has no such layer
   Seconds a_seconds{}, b_seconds{};
   Bytes a_memory{}, b_memory{};
   bool differs() const { return a != b; }
@@ -36,17 +36,18 @@ struct LayerDifference {
 
 struct Difference {
   std::vector<SettingDifference> settings;
-  std::vector<LayerDifference> layers;  ///< all of them, one by one, in the order of the first plan
+  /// every layer alone, in the order of the first plan; layers that only the second has come last
+  std::vector<LayerDifference> layers;
 };
 
 Difference compare_plans(const PlanSide& a, const PlanSide& b);
-/// Those that differ, neighbours that differ in the same way together.
+/// Returns the layers that differ. Neighbours with the same two decompositions become one run.
 std::vector<LayerDifference> fold_neighbours(const std::vector<LayerDifference>& layers);
 
 Table settings_table(const Difference& difference, const std::string& a, const std::string& b);
 Table layers_table(const std::vector<LayerDifference>& layers, const std::string& a,
                    const std::string& b);
-/// Step time and memory of both.
+/// Step time and memory of both plans.
 Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a,
                    const std::string& name_of_b);
 Json to_json(const Difference& difference, const PlanSide& a, const PlanSide& b);

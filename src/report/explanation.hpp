@@ -1,5 +1,6 @@
 #pragma once
-// Why each block of a plan is decomposed as it is: tables and JSON of planner/explain.
+// Why each block of a plan is decomposed as it is: the results of planner/explain as tables and
+// JSON.
 #include <string>
 #include <vector>
 
@@ -11,11 +12,12 @@ namespace stratplan {
 
 /// "conv1 .. relu1", or the one layer's name.
 std::string layers_text(const Network& network, const Block& block);
-/// Where the difference between an alternative and what was chosen comes from, the largest part
-/// first: "halo +1.20 ms, compute -0.30 ms, memory +120 MiB".
+/// Returns the changes of cost from the chosen decomposition to another one, the largest first:
+/// "halo +1.20 ms, compute -0.30 ms, memory +120 MiB". Changes of at most 5 % of all are left out.
 std::string why(const Alternative& chosen, const Alternative& other);
 
-/// One row per block: what was chosen, its parts, and the next best one.
+/// One row per block: the chosen decomposition, the parts of its cost, and the next best
+/// decomposition.
 Table explanation_table(const Network& network, const std::vector<BlockExplanation>& blocks);
 /// One row per alternative of one block, the chosen one first.
 Table alternatives_table(const BlockExplanation& block);

@@ -23,7 +23,7 @@ Durations durations(const Timeline& timeline, const std::vector<Program>& progra
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     result.emplace_back(programs[rank].ops.size());
     for (const Span& span : timeline.ranks[rank])
-      result.back()[static_cast<std::size_t>(span.step)] += span.end - span.start;
+      result.back()[static_cast<std::size_t>(span.op)] += span.end - span.start;
   }
   return result;
 }

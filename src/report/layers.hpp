@@ -1,6 +1,6 @@
 #pragma once
-// A plan layer by layer: its decompositions with identical neighbours folded, and where the time of
-// a step goes.
+// A plan by layer: its decompositions, with consecutive equal ones folded, and the time of a step
+// by layer.
 #include <vector>
 
 #include "model/partition/block.hpp"
@@ -11,8 +11,8 @@
 
 namespace stratplan {
 
-/// Time of one layer's steps in one iteration, by kind; the mean over the ranks, so that waiting
-/// for a slower rank shows where it happens.
+/// Time of one layer's ops in one iteration, by kind of op: the mean over the ranks. Waiting for a
+/// slower rank counts in the layer where it happens.
 struct LayerTimes {
   Seconds compute{};     ///< kernels, packing and loading included
   Seconds exchange{};    ///< point-to-point messages, waiting included
@@ -21,16 +21,17 @@ struct LayerTimes {
   LayerTimes& operator+=(const LayerTimes& other);
 };
 
-/// Durations by [rank][step of the rank's program].
+/// Durations by [rank][op of the rank's program].
 using Durations = std::vector<std::vector<Seconds>>;
 Durations durations(const Timeline& timeline, const std::vector<Program>& programs);
 
-/// Per layer of the network; requires one duration per step.
+/// Times per layer of the network, for a network of `layers` layers. Requires one duration per op.
+/// Ops of no layer are left out.
 std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs,
                                        const Durations& durations, int layers);
 LayerTimes sum(const std::vector<LayerTimes>& layers);
 
-/// Consecutive layers of one decomposition, inputs left out.
+/// Consecutive layers with the same decomposition. Input layers are left out.
 struct LayerRun {
   LayerIndex first = 0;
   LayerIndex last = 0;
@@ -39,14 +40,15 @@ struct LayerRun {
 };
 std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompositions& layers);
 
-/// Columns: layers, how many, decomposition; and predicted ms per step, where `times` (per layer)
-/// is not empty.
+/// Columns: layers, their number and decomposition. If `times` (per layer) is not empty, also
+/// predicted ms per step.
 Table decomposition_table(const Network& network, const LayerDecompositions& layers,
                           const std::vector<LayerTimes>& times = {});
 
-/// What goes on beside kernels, in a line; empty if nothing does.
+/// One line about communication that goes on beside kernels; empty if there is none.
 std::string overlap_text(const Execution& execution);
-/// What is done to need less memory, in a line; empty if nothing is.
+/// One line about the means that save memory: precision, recomputation and sharding; empty if there
+/// are none.
 std::string memory_text(const Execution& execution);
 
 }  // namespace stratplan

@@ -12,7 +12,7 @@
 namespace stratplan {
 namespace {
 
-// Without yellow, which is hard to see on white. M. Okabe, K. Ito, Color universal design, 2008.
+// M. Okabe, K. Ito, Color universal design, 2008, without yellow, which is hard to see on white.
 constexpr std::array<const char*, 10> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                               "#e69f00", "#56b4e9", "#808080", "#7a4b00",
                                               "#5b2a86", "#8fa31e"};
@@ -44,7 +44,7 @@ struct Range {
   }
 };
 
-/// From the round number below to the one above.
+/// Widens a range to round numbers: 1, 2 or 5 times a power of ten.
 Range rounded(const Range& range) {
   constexpr double alike = 1 + 1e-12;
   Range round = range;
@@ -59,7 +59,8 @@ Range rounded(const Range& range) {
   return round;
 }
 
-/// What the lines take up, widened to round numbers, and where it is nothing.
+/// The range of the lines on one axis. It is widened to round numbers if the axis is logarithmic
+/// without marks, and to at least some extent if all values are equal.
 Range range_of(const Chart& chart, bool of_x) {
   const ChartAxis& axis = of_x ? chart.x : chart.y;
   Range range;
@@ -76,7 +77,7 @@ Range range_of(const Chart& chart, bool of_x) {
   return axis.logarithmic && axis.marks.empty() ? rounded(range) : range;
 }
 
-/// From a value to its place on the page.
+/// Maps a value to its position on the page.
 struct Placement {
   Range range;
   bool logarithmic;
@@ -94,7 +95,8 @@ std::vector<double> marks_of(const ChartAxis& axis, const Range& range) {
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
-/// By index of a name; the shape says it where the colour does not.
+/// The marker of the name with this index. Shapes differ too, for readers who cannot tell the
+/// colours apart.
 std::string marker(std::size_t index, double x, double y, const char* colour) {
   switch (index % 3) {
     case 0:

@@ -1,6 +1,5 @@
 #pragma once
-// Line charts as SVG, written here: the same bytes for the same numbers, no script, no font of its
-// own.
+// Line charts as SVG. The same numbers give the same bytes; the SVG holds no script and no font.
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,9 +9,9 @@ namespace stratplan {
 struct ChartAxis {
   std::string title;  ///< with its unit
   bool logarithmic = false;
-  double least = 0;             ///< of a linear axis, where it begins at the latest
-  double most = 0;              ///< likewise, where it ends at the earliest
-  std::vector<double> marks{};  ///< instead of tick_marks
+  double least = 0;             ///< a linear axis begins here, or lower if the lines need it
+  double most = 0;              ///< a linear axis ends here, or higher if the lines need it
+  std::vector<double> marks{};  ///< replace tick_marks(); empty: tick_marks()
 };
 
 struct ChartLine {
@@ -27,12 +26,14 @@ struct Chart {
   std::vector<ChartLine> lines;
 };
 
-/// Marks on an axis from `low` to `high`. Logarithmic: powers of ten, with their doubles and fives
-/// where those are few; linear: multiples of 1, 2 or 5 times a power of ten, about six.
+/// Marks on an axis from `low` to `high`. Logarithmic: powers of ten, and also 2 and 5 times powers
+/// of ten if the axis covers at most 3.5 of them. Linear: about six multiples of 1, 2 or 5 times a
+/// power of ten.
 std::vector<double> tick_marks(double low, double high, bool logarithmic);
 
-/// Charts beside each other, with one legend for all: lines of one name have one colour (Okabe and
-/// Ito's, told apart by all eyes) and one marker. Light and dark by the reader's preference.
+/// Charts beside each other, with one legend for all. Lines of one name have one colour and one
+/// marker. The colours are those of Okabe and Ito, which colour-blind readers can tell apart. The
+/// background is light or dark by the reader's preference.
 std::string to_svg(const std::vector<Chart>& charts);
 
 }  // namespace stratplan

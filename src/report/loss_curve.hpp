@@ -1,16 +1,16 @@
 #pragma once
-// How the loss went, drawn in one line of text.
+// The losses of a training as one line of text.
 #include <string>
 #include <vector>
 
 namespace stratplan {
 
-/// At most `width` blocks of eight heights, from the lowest mean to the highest; each stands for
-/// equally many consecutive steps, whose losses are averaged. A mean that is no number is a
-/// question mark.
+/// Draws the losses as at most `width` block characters of eight heights. Each block stands for
+/// nearly equally many consecutive steps; its height is their mean loss, from the lowest mean to
+/// the highest. A mean that is not finite is drawn as a question mark.
 std::string loss_curve(const std::vector<double>& losses, std::size_t width = 60);
-/// The first and the last loss, and from eight steps on the curve on a line of its own. At least
-/// one loss.
+/// Returns a line with the first and the last loss, and for at least eight steps a second line with
+/// the curve. Requires at least one loss.
 std::string loss_summary(const std::vector<double>& losses);
 
 }  // namespace stratplan

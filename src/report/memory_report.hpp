@@ -1,6 +1,6 @@
 #pragma once
-// What a memory limit made the planner choose, what that cost, and the front of time against
-// memory.
+// The memory-saving options that the planner chose because of a memory limit, their cost, and the
+// front of time against memory.
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"
@@ -9,13 +9,14 @@
 
 namespace stratplan {
 
-/// In a sentence; empty if the fastest plan fits anyway.
+/// Returns one sentence about the options and their cost; empty if the fastest plan fits without
+/// them.
 std::string limit_text(const PlanningResult& result);
 /// {"memory_limit_bytes", "micro_batches", "sharding", "recompute", "without_limit":
 /// {"step_seconds", "memory_bytes"}, "cost": fraction}
 Json limit_to_json(const PlanningResult& result);
 
-/// A row per point, the fastest first.
+/// One row per point of the front, the fastest first.
 Table front_table(const PlanningResult& result);
 /// [{"predicted_step_seconds", "memory_bytes", "plan", "ranks", "micro_batches", "sharding",
 /// "recompute", "fits", "recommended"}]

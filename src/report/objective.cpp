@@ -7,7 +7,8 @@
 namespace stratplan {
 
 std::string objective_text(const PlanningResult& result) {
-  if (result.objective.value == 0 && !result.optimal) return "none: nothing that was searched fits";
+  if (result.objective.value == 0 && !result.optimal)
+    return "none: the search found no plan that fits";
   return fmt::format(
       "{} ms, the sum of the costs of layers and edges: {}", milliseconds(result.objective),
       result.optimal ? "proven best"

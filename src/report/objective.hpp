@@ -1,13 +1,13 @@
 #pragma once
-// What the search minimized, and how near it came.
+// The objective of the search's plan, and the gap to the lower bound, as text.
 #include <string>
 
 #include "planner/planner.hpp"
 
 namespace stratplan {
 
-/// "12.3 ms, the sum of the costs of layers and edges: proven best". The gap is the objective's; a
-/// simulated step, which overlaps and contends, is another number.
+/// "12.3 ms, the sum of the costs of layers and edges: proven best". The gap is one of the
+/// objective, not of the simulated step, which knows overlap and contention.
 std::string objective_text(const PlanningResult& result);
 
 }  // namespace stratplan

@@ -53,7 +53,7 @@ Json memory_to_json(const MemoryUse& memory) {
 
 Table memory_table(const MemoryUse& memory) {
   using enum Table::Align;
-  Table table{{{"tensors", Left}, {"persistent"}, {"at the fullest step"}}, {}};
+  Table table{{{"tensors", Left}, {"persistent"}, {"at the fullest op"}}, {}};
   for (int i = 0; i < tensor_class_count; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const Bytes persistent = memory.persistent_by_class[index],
@@ -64,7 +64,7 @@ Table memory_table(const MemoryUse& memory) {
   }
   table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
   table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
-  table.rows.push_back({"data at hand", readable(memory.data), ""});
+  table.rows.push_back({"samples held by the data source", readable(memory.data), ""});
   return table;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The prediction of one plan, layer by layer and with its memory itemized.
+// The prediction of one plan: times by layer, and memory by class of tensors.
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"
@@ -11,21 +11,21 @@
 namespace stratplan {
 
 struct PlanPrediction {
-  std::vector<Program> programs;   ///< per rank
-  Durations steps;                 ///< per rank and step
+  std::vector<Program> programs;   ///< per rank that was simulated
+  Durations steps;                 ///< per rank and op
   std::vector<LayerTimes> layers;  ///< per layer of the network
   Seconds step{};
-  MemoryUse memory;            ///< of the worst rank
+  MemoryUse memory;            ///< of the rank that needs most
   std::size_t unmeasured = 0;  ///< distinct kernels whose time is not measured exactly
 };
 
-/// Lowers the plan and simulates one step; of many ranks those that stand for all
-/// (planner/prediction.hpp), unless every rank is asked for.
+/// Lowers the plan and simulates one step. Above 16 ranks, only representative ranks are simulated
+/// (planner/prediction.hpp), unless `every_rank` is set.
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
                             bool every_rank = false);
 
 Json memory_to_json(const MemoryUse& memory);
-/// One row per class of tensors.
+/// One row per class of tensors, then rows for gaps, scratch memory and data.
 Table memory_table(const MemoryUse& memory);
 
 }  // namespace stratplan

@@ -13,14 +13,15 @@
 namespace stratplan {
 namespace {
 
-/// Nothing if that is no whole number of samples.
+/// The batch of weak scaling; nothing if it is not a whole number of samples.
 std::optional<std::int64_t> batch_on(int ranks, double samples_per_rank) {
   const double samples = samples_per_rank * ranks, whole = std::round(samples);
   if (whole < 1 || std::abs(samples - whole) > 1e-9 * whole) return {};
   return static_cast<std::int64_t>(whole);
 }
 
-/// "H4" on four ranks is "H"; "sample on 2" is no series.
+/// The name of a baseline's line in the charts: "H" for "H4" on four ranks. Nothing for baselines
+/// on a fixed number of ranks: "sample on 2".
 std::optional<std::string> series_of(const std::string& baseline, int ranks) {
   if (baseline.find(" on ") != std::string::npos) return {};
   const std::string number = std::to_string(ranks);
@@ -49,7 +50,8 @@ ScalingPoint point_of(const std::string& name, const Considered& considered, int
   return point;
 }
 
-/// The best plan, then each baseline.
+/// Plans for one number of ranks. Returns the best plan, then each baseline; the best plan alone,
+/// without a prediction, if no plan is feasible.
 std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, std::int64_t batch,
                                     Scaling& scaling) {
   NetworkOverrides overrides = request.overrides;
@@ -118,7 +120,7 @@ Scaling scale(const ScalingRequest& request) {
     if (!batch) {
       scaling.points.push_back({.plan = "best",
                                 .ranks = ranks,
-                                .remark = fmt::format("{} samples per rank are no whole number",
+                                .remark = fmt::format("{} samples per rank give no whole batch",
                                                       *request.samples_per_rank)});
       continue;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Strong and weak scaling: the best plan and each baseline on more and more ranks.
+// Strong and weak scaling: the best plan and each baseline on increasing numbers of ranks.
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,15 +10,15 @@
 namespace stratplan {
 
 struct ScalingRequest {
-  std::string source;          ///< of the network
-  NetworkOverrides overrides;  ///< their batch: strong scaling's
+  std::string source;          ///< path or name of the network
+  NetworkOverrides overrides;  ///< `batch` is that of strong scaling; weak scaling replaces it
   std::vector<int> ranks;      ///< ascending
-  std::optional<double>
-      samples_per_rank;  ///< weak scaling; may be a fraction, where several ranks share a sample
+  /// set: weak scaling; may be a fraction if several ranks share a sample. Not set: strong scaling
+  std::optional<double> samples_per_rank;
   std::optional<Bytes> memory_limit;
   bool per_layer = false;
   std::function<Execution(const Network&)> execution;
-  FreeMemoryOptions free;  ///< of the best plans
+  FreeMemoryOptions free;  ///< for the best plans
   std::function<MachineProfile(int ranks)> machine;
 };
 
@@ -29,18 +29,18 @@ struct LayerPoint {
   double efficiency = 0;
 };
 
-/// One plan on so many ranks.
+/// One plan on one number of ranks.
 struct ScalingPoint {
   std::string plan;  ///< "best", "sample", "H", ...: a baseline's name without the number of ranks
-  int ranks = 1;     ///< offered
-  std::int64_t batch = 0;  ///< samples in a step; 0: no whole number
+  int ranks = 1;     ///< ranks that were offered
+  std::int64_t batch = 0;  ///< samples in a step; 0: samples_per_rank gives no whole number
   int ranks_used = 0;
   std::optional<Prediction> prediction{};
-  double efficiency =
-      0;  ///< samples per second and rank, against the best plan's on the fewest ranks; 0: unknown
+  /// samples per second and rank, divided by those of the best plan on the fewest ranks; 0: unknown
+  double efficiency = 0;
   std::string remark{};  ///< which plan is the best one, or why there is none
-  /// of the best plan, if asked for; their times are means over the ranks, efficiencies against the
-  /// same layer's
+  /// layers of the best plan, if requested. Times are means over the ranks. Efficiencies compare
+  /// with the same layer on the fewest ranks
   std::vector<LayerPoint> layers{};
 
   double samples_per_second() const { return static_cast<double>(batch) / prediction->step.value; }
@@ -49,7 +49,7 @@ struct ScalingPoint {
 struct Scaling {
   std::string network, machine;
   bool weak = false;
-  std::vector<ScalingPoint> points;  ///< by ranks, the best plan first
+  std::vector<ScalingPoint> points;  ///< ascending by ranks; the best plan comes first on each
 };
 
 Scaling scale(const ScalingRequest& request);

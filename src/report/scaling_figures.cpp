@@ -22,7 +22,7 @@ std::vector<const ScalingPoint*> best_points(const Scaling& scaling) {
   return points;
 }
 
-/// RFC 4180.
+/// Quotes a cell as in RFC 4180.
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -53,7 +53,7 @@ std::vector<double> ranks_of(const Scaling& scaling) {
   return ranks;
 }
 
-/// Of the best plan on the fewest ranks, continued without any loss.
+/// The line of perfect scaling from the best plan on the fewest ranks.
 ChartLine ideal_line(const Scaling& scaling, bool of_steps) {
   ChartLine line{"ideal", {}, true};
   const auto best = best_points(scaling);

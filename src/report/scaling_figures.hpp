@@ -1,5 +1,5 @@
 #pragma once
-// Scaling as tables, CSV, SVG and JSON.
+// The results of scale() as tables, CSV, charts and JSON.
 #include <string>
 #include <vector>
 
@@ -12,12 +12,13 @@ namespace stratplan {
 
 /// One row per point.
 Table scaling_table(const Scaling& scaling);
-/// Of the best plan: a row per layer, milliseconds by ranks, and the efficiency on most ranks.
+/// The layers of the best plan: one row per layer with its milliseconds on each number of ranks,
+/// and its efficiency and decomposition on the most ranks.
 Table layer_scaling_table(const Scaling& scaling);
-/// One line per point, and one per layer of it; units are in the columns' names. `layer` is empty
-/// where the whole step is meant.
+/// One line per point with an empty `layer`, followed by one line per layer of the point. The
+/// columns' names hold the units.
 std::string to_csv(const std::vector<Scaling>& scalings);
-/// The time of a step and the efficiency, by ranks.
+/// Two charts over the number of ranks: the time of a step, and the efficiency.
 std::vector<Chart> charts_of(const Scaling& scaling);
 Json to_json(const Scaling& scaling);
 

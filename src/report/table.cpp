@@ -11,7 +11,8 @@
 namespace stratplan {
 namespace {
 
-/// Code points, which is what a terminal's columns are for the characters that are used here.
+/// The number of code points, which is the number of a terminal's columns for all characters used
+/// here.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;

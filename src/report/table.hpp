@@ -1,5 +1,5 @@
 #pragma once
-// A table of text, printed for a terminal or as Markdown.
+// A table of text cells, printed for a terminal or as Markdown.
 #include <string>
 #include <vector>
 
@@ -17,12 +17,12 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  ///< one cell per column
 };
 
-/// Columns padded with spaces, two between them, a rule under the titles.
+/// Pads the columns with spaces, two spaces between columns, and draws a rule under the titles.
 std::string to_text(const Table& table);
-/// A pipe table; what Markdown would read as its own syntax is escaped.
+/// Returns a pipe table. Characters that Markdown would read as syntax are escaped.
 std::string to_markdown(const Table& table);
 
-/// "+3.1 %"
+/// "+3.1 %". Fractions that would print as zero have no sign of their own: "+0.0 %".
 std::string signed_percent(double fraction);
 
 }  // namespace stratplan

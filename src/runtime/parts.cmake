@@ -1,9 +1,10 @@
-# The runtime is one library: backends inherit from it, and it makes them by name. Its parts are compiled
-# with flags and packages of their own. Where a package is missing, a stub with the same symbols is
-# compiled in place of the part (runtime/stub); it says which option enables the part.
+# The runtime is one library, because backends inherit from its interfaces and it makes backends by
+# name. Its parts have compiler flags and packages of their own. If a package is missing, a stub
+# with the same symbols is compiled instead of the part (runtime/stub). The stub's message says
+# which option enables the part.
 set(runtime_parts "")
 
-# runtime_part(NAME folder ...): objects of the library, with all C++ sources of these folders.
+# runtime_part(NAME folder ...): adds all C++ sources of these folders to the library, as objects.
 function(runtime_part name)
   list(TRANSFORM ARGN PREPEND runtime/)
   stratplan_sources(sources ${ARGN})
@@ -37,11 +38,11 @@ endif()
 
 if(STRATPLAN_HAS_DNNL)
   runtime_part(stratplan_cpu cpu)
-  # Kernels are optimized in every kind of build. Their leaves are compiled for several instruction sets
-  # and chosen at load time, except under sanitizers, whose run time starts too late for that. Vectors
-  # are returned by inlined functions alone, so that the ABI for them (psabi) does not matter. Nobody
-  # here traps on floating-point exceptions, and GCC turns a choice between two values into vector code
-  # only if that is said.
+  # Kernels are optimized in every kind of build. Their innermost functions are compiled for several
+  # instruction sets and chosen at load time, except under sanitizers, whose run time starts too
+  # late for that. Only inlined functions return vectors, so the ABI for vectors (psabi) does not
+  # matter. No code here traps floating-point exceptions. GCC must be told so (-fno-trapping-math),
+  # or it does not vectorize a choice between two values.
   target_compile_options(stratplan_cpu PRIVATE -O3 -ffp-contract=fast -fno-trapping-math -Wno-psabi)
   if(NOT STRATPLAN_SANITIZE)
     target_compile_definitions(stratplan_cpu PRIVATE STRATPLAN_CLONES)
@@ -52,7 +53,7 @@ else()
   runtime_stub(cpu)
 endif()
 
-# CUDA headers are included nowhere but in runtime/cuda, runtime/comm/nccl and the tests of both.
+# CUDA headers are included only in runtime/cuda, runtime/comm/nccl and the tests of both.
 if(STRATPLAN_HAS_CUDA)
   runtime_part(stratplan_cuda cuda comm/nccl)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/cuda/*.cu)

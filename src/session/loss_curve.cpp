@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* heading = "step,learning_rate,loss\n";
 
-/// What an earlier run has written of the steps before `first`.
+/// Returns the rows of an earlier run for the steps before `first`.
 std::string earlier_rows(const std::string& path, std::int64_t first) {
   std::string rows;
   std::ifstream file(path);

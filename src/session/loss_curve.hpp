@@ -1,5 +1,5 @@
 #pragma once
-// --loss-curve FILE.csv: one row per training step, there for whoever looks while training goes on.
+// --loss-curve FILE.csv: one row per training step, which can be read while training goes on.
 #include <cstdint>
 #include <string>
 
@@ -9,8 +9,8 @@ namespace stratplan {
 
 class LossCurve {
  public:
-  /// Begins the file, or goes on with it: its rows before step `first` stay. Throws
-  /// EnvironmentError: not writable.
+  /// Begins the file. If training continues from step `first`, the rows of earlier steps are kept.
+  /// Throws EnvironmentError if the file is not writable.
   LossCurve(const std::string& path, std::int64_t first);
   void add(std::int64_t step, double learning_rate, double loss);
 

@@ -22,26 +22,25 @@ void check_devices(const DeviceRequest& request) {
     throw UsageError(fmt::format("--cuda-graph on needs --backend cuda, not {}", request.backend));
 }
 
-void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps,
-                  Executor& executor, Log& log) {
+void replay_ops(const DeviceRequest& request, const Backend& backend, bool times_ops,
+                Executor& executor, Log& log) {
   if (!backend.captures() || request.cuda_graph == "off") return;
-  executor.replay_steps();
+  executor.replay_ops();
   const ReplayCount count = executor.replay_count();
   if (count.segments == 0)
-    log.note("no CUDA graph: the host moves data between any two kernels");
-  else if (count.steps == count.all_steps)
+    log.note("no CUDA graph: the host moves data after every kernel");
+  else if (count.ops == count.all_ops)
     log.note(fmt::format("from the second iteration on, one CUDA graph of {} ops is replayed",
-                         count.steps));
+                         count.ops));
   else
     log.note(
         fmt::format("from the second iteration on, {} of {} ops are replayed in {} CUDA graphs, "
                     "between which the host moves data",
-                    count.steps, count.all_steps, count.segments));
-  if (times_steps && count.segments > 0)
-    log.note(
-        fmt::format("the time of each op will be that of {} more iterations, in which each is "
-                    "launched on its own",
-                    launched_iterations));
+                    count.ops, count.all_ops, count.segments));
+  if (times_ops && count.segments > 0)
+    log.note(fmt::format(
+        "op times will come from {} more iterations, in which each op is launched on its own",
+        launched_iterations));
 }
 
 void prepare_launch(const DeviceRequest& request, int ranks) {
@@ -52,7 +51,8 @@ void prepare_launch(const DeviceRequest& request, int ranks) {
 
 namespace {
 
-/// Of the job's own communicator: nothing if it is not MPI's or if that does not tell.
+/// Whether the job's own communicator takes device addresses: false without MPI, and nothing if MPI
+/// does not tell.
 std::optional<bool> host_takes_device_memory() {
   if (!launched_by_mpi() || launched_by_processes()) return false;
   return mpi_takes_device_memory();
@@ -67,7 +67,7 @@ RankDevice::RankDevice(const DeviceRequest& request, int threads, Communicator& 
   backend_ = make_backend(request.backend, threads);
 }
 
-/// Environment and device are set before anything is made on them.
+/// Sets environment and device before anything is made on the device.
 void RankDevice::choose_device() {
   const std::vector<DeviceAssignment> assignments =
       gather_assignments(this_assignment(cuda_devices()), host_);
@@ -88,17 +88,18 @@ Communicator& RankDevice::make_transport(const std::string& name,
     const NcclOptions options{.timeout = {static_cast<double>(request_.communication_timeout)}};
     made_.push_back(make_nccl_communicator(host_, *backend_, groups, options));
     made_.push_back(std::make_unique<RecordingCommunicator>(
-        *made_.back(), recorder_));  // no communicator inside notes who waits
+        *made_.back(), recorder_));  // NCCL's does not record waiting itself
   } else if (name == "mpi") {
     if (!host_takes_device_memory().value_or(true))
       throw EnvironmentError(
-          "--communicator mpi: these ranks have no MPI between them that takes addresses of "
-          "devices; use nccl or staged");
+          "--communicator mpi: no MPI that takes device addresses connects these ranks; use nccl "
+          "or staged");
     made_.push_back(std::make_unique<DirectCommunicator>(host_, *backend_));
   } else if (name == "staged") {
     made_.push_back(std::make_unique<StagedCommunicator>(host_, *backend_));
   } else {
-    throw EnvironmentError(fmt::format("the plan sends by {}; expected nccl, mpi or staged", name));
+    throw EnvironmentError(
+        fmt::format("the plan uses the transport {}; expected nccl, mpi or staged", name));
   }
   return *(by_name_[name] = made_.back().get());
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What one rank computes with, and how what it computes with talks to that of the others: a
-// processor by the job's communicator itself, a device by NCCL, by an MPI that takes its addresses,
-// or by way of the host.
+// The device of one rank, and the communicator between the ranks' devices. Processors use the job's
+// own communicator. GPUs use NCCL, an MPI that takes device addresses, or transfers through the
+// host.
 #include <map>
 #include <memory>
 #include <string>
@@ -22,47 +22,50 @@
 namespace stratplan {
 
 struct DeviceRequest {
-  std::string backend;  ///< as make_backend knows it
-  /// "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the
-  /// devices where it does not
+  std::string backend;  ///< a name that make_backend() knows
+  /// "nccl", "mpi" or "staged": the transport of all transfers; "auto": the transports of the plan,
+  /// or the one that suits the devices if the plan names none
   std::string communicator = "auto";
-  int communication_timeout = 300;  ///< seconds, of NCCL
-  /// "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the
+  int communication_timeout = 300;  ///< seconds, for NCCL
+  /// "off": each op is launched; "on" or "auto": runs of ops are captured and replayed, if the
   /// backend can
   std::string cuda_graph = "auto";
 };
 
-/// Throws UsageError: a communicator or a graph for devices that the backend has no use for.
-/// EnvironmentError: that was not built.
+/// Throws UsageError if the request asks for a communicator or a CUDA graph of devices and the
+/// backend is not cuda.
 void check_devices(const DeviceRequest& request);
 
-/// How many iterations tell the time of each step, where those that are timed replay them.
+/// The number of additional iterations that measure the time of each op, if the timed iterations
+/// replay graphs.
 inline constexpr int launched_iterations = 5;
 
-/// Has the executor replay its steps where the request says so and the backend can. `times_steps`:
-/// the time of each is wanted.
-void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps,
-                  Executor& executor, Log& log);
+/// Lets the executor replay its ops as CUDA graphs if the request allows it and the backend can.
+/// Logs how many ops are replayed. `times_ops`: the time of each op is wanted.
+void replay_ops(const DeviceRequest& request, const Backend& backend, bool times_ops,
+                Executor& executor, Log& log);
 
-/// Before ranks are started as processes of this machine: what those that share a device and talk
-/// by NCCL must find in their environment.
+/// Sets the environment of ranks that will share a device and communicate by NCCL. Called before
+/// ranks are started as processes of this machine.
 void prepare_launch(const DeviceRequest& request, int ranks);
 
 class RankDevice {
  public:
-  /// Called by all ranks; host and log must outlive this. Chooses this rank's device.
+  /// Chooses this rank's device and makes its backend. Called by all ranks. `host` and `log` must
+  /// outlive this object.
   RankDevice(const DeviceRequest& request, int threads, Communicator& host, FlightRecorder recorder,
              Log& log);
 
   Backend& backend() { return *backend_; }
-  /// For addresses of the backend, along the ways that `program` goes; made by the first call, by
-  /// all ranks together, for its collectives.
+  /// Returns the communicator for the backend's memory, with the transports of `program`. The first
+  /// call makes it, for the collectives of `program`. Called by all ranks.
   Communicator& communicator(const Program& program);
-  /// All ways that there are between the ranks' devices, the one that is taken without a plan
-  /// first; a single one without a name between processors. Called by all ranks. `groups`: of the
-  /// collectives to come.
+  /// Returns all transports between the ranks' devices, first the one that is used without a plan.
+  /// Between processors there is a single transport without a name. Called by all ranks. `groups`:
+  /// the groups of the collectives to come.
   std::vector<Transport> transports(const std::vector<CollectiveGroup>& groups);
-  /// Whether several ranks work on one device: what is measured then says nothing of others.
+  /// Whether several ranks share a device. Measurements then do not hold for ranks with devices of
+  /// their own.
   bool shared() const { return shared_; }
 
  private:
@@ -73,12 +76,13 @@ class RankDevice {
   Communicator& host_;
   FlightRecorder recorder_;
   Log& log_;
-  std::string first_transport_;  ///< between devices; empty: there are none
+  std::string first_transport_;  ///< used without a plan; empty: there are no devices
   bool shared_ = false;
   std::unique_ptr<Backend> backend_;
-  std::vector<std::unique_ptr<Communicator>> made_;  ///< what a decorator decorates before it
-  std::map<std::string, Communicator*> by_name_;     ///< into those
-  std::unique_ptr<TransportsCommunicator> chosen_;   ///< by the plan
+  /// each decorator after the communicator that it decorates
+  std::vector<std::unique_ptr<Communicator>> made_;
+  std::map<std::string, Communicator*> by_name_;    ///< pointers into made_
+  std::unique_ptr<TransportsCommunicator> chosen_;  ///< the transports of the plan
 };
 
 }  // namespace stratplan

@@ -29,7 +29,8 @@
 namespace stratplan {
 namespace {
 
-/// A dump may come from anywhere: its tensors must be this network's before they are compared.
+/// Throws InputError unless the tensors of a dump are this network's: a dump may come from
+/// anywhere.
 void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected,
                    const std::vector<NamedTensor>& actual) {
   if (expected.size() != actual.size())
@@ -44,7 +45,8 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
   }
 }
 
-/// What the first step should have come to; on rank 0.
+/// Returns the expected tensors of the first step, on rank 0: from the dump, or from an undivided
+/// run.
 std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request,
                                    const TrainingSettings& settings, Backend& backend,
                                    DataSource& data, const std::vector<NamedTensor>& actual) {
@@ -55,10 +57,10 @@ std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const Training
   return expected;
 }
 
-/// Where this rank's data come from. Files are read by a thread, ahead of the steps.
+/// The source of this rank's data. A thread reads files ahead of the steps.
 class TrainingData {
  public:
-  /// Each rank looks at its part of the labels, so that all have been seen before the first step.
+  /// Each rank checks its part of the labels, so that all are checked before the first step.
   TrainingData(const TrainingRequest& request, const Program& program,
                const Communicator& communicator, Log& log) {
     const std::vector<LoadOp> loads = loads_of(program);
@@ -75,7 +77,7 @@ class TrainingData {
   DataSource& source() { return ahead_ ? *ahead_ : *source_; }
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  /// The same data, not read ahead.
+  /// Returns another source of the same data, which does not read ahead.
   static std::unique_ptr<DataSource> again(const TrainingRequest& request, const Program& program) {
     if (request.data.empty()) return synthetic(request);
     SilentLog silent;
@@ -127,7 +129,7 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   return timings;
 }
 
-/// Whether any rank was asked to stop: the same answer on all of them.
+/// Whether any rank was asked to stop. Returns the same on all ranks.
 bool any_asked(Communicator& communicator, Communicator::Group all) {
   double asked = stop_requested() ? 1 : 0;
   communicator.all_reduce(Stream::Compute, all, &asked, 1, DataType::F64);
@@ -135,8 +137,8 @@ bool any_asked(Communicator& communicator, Communicator::Group all) {
   return asked > 0;
 }
 
-/// A loss that is no number makes a state that is none: checkpoints of the steps before it must
-/// stay.
+/// Reports a loss that is not finite. With checkpoints it throws ValidationError, because the
+/// checkpoints of earlier steps must stay.
 void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request,
                      Log& log) {
   const std::string what = fmt::format(
@@ -147,7 +149,7 @@ void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest&
   log.note(fmt::format("after step {} {}", iteration + 1, what));
 }
 
-/// A step that overflowed has no gradients to compare.
+/// Throws ValidationError if the gradients of the first step overflowed: they cannot be compared.
 void check_scale(const LossScaling& scaling, const LossScaleSettings& settings,
                  const Program& program) {
   if (program.loss_scale >= 0 && scaling.steps == 0 && settings.growth_steps != 1)
@@ -157,7 +159,7 @@ void check_scale(const LossScaling& scaling, const LossScaleSettings& settings,
                     settings.initial));
 }
 
-/// When checkpoints are made, where training begins, and when it ends early.
+/// Decides when checkpoints are made, where training begins, and whether it ends early.
 class Continuation {
  public:
   Continuation(const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder,
@@ -169,7 +171,7 @@ class Continuation {
         checkpoints_(std::move(checkpoints)),
         log_(log) {}
 
-  /// The step to begin with.
+  /// Returns the step to begin with, after restoring the newest checkpoint if the request resumes.
   std::int64_t begin() {
     if (request_.checkpoints.empty()) return 0;
     if (!request_.resume) {
@@ -183,12 +185,13 @@ class Continuation {
     for (const std::string& damage : restored.notes) log_.note(damage);
     log_.note(
         restored.step > 0
-            ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
+            ? fmt::format("resuming after step {}, from {}", restored.step, request_.checkpoints)
             : fmt::format("no checkpoint in {} yet: beginning at the first step",
                           request_.checkpoints));
     return restored.step;
   }
 
+  /// Makes a checkpoint if one is due after this iteration. Called by all ranks.
   void after(std::int64_t iteration) {
     if (request_.checkpoints.empty()) return;
     const std::int64_t done = iteration + 1, all = request_.warmup + request_.steps;
@@ -199,9 +202,9 @@ class Continuation {
     checkpoints_.save(done);
     recorder_.begin({iteration});
     if (stopped_)
-      log_.note(
-          fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume",
-                      done, all, request_.checkpoints));
+      log_.note(fmt::format(
+          "stopped after step {} of {}, with a checkpoint in {}; continue with --resume", done, all,
+          request_.checkpoints));
   }
 
   bool stopped() const { return stopped_; }
@@ -216,11 +219,11 @@ class Continuation {
   bool stopped_ = false;
 };
 
-/// What the training threw, with the place.
+/// Returns the exception that is being handled, with its place in the training.
 RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
                        const Network& network) {
-  const auto op_text = [&](std::size_t step) {
-    return to_text(program.ops[step], network, program.rank);
+  const auto op_text = [&](std::size_t op) {
+    return to_text(program.ops[op], network, program.rank);
   };
   return {fmt::format("rank {} on {} failed {}", program.rank, host_name(),
                       place_of(recorder.record().now(), op_text)),
@@ -250,11 +253,11 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const ResidentGrowth resident(backend);
   TrainingData data(request, program, communicator, log);
   const bool verifies = request.verify || !request.against.empty();
-  // Opened now: behind the training its name may stand for another set.
+  // Opened now, because after training the name may stand for another data set.
   const auto whole = verifies ? TrainingData::again(request, program) : nullptr;
   Executor executor(network, program, backend, device.communicator(program), data.source(),
                     settings, recorder);
-  replay_steps(request.device, backend, request.times_steps, executor, log);
+  replay_ops(request.device, backend, request.times_ops, executor, log);
   if (is_cuda(request.device.backend)) timings.replays = executor.replay_count();
   initialize_parameters(network, program, settings.seed, executor);
   if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
@@ -277,7 +280,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
     if (iteration == 0 && wanted) {
       check_scale(executor.loss_scaling(), settings.loss_scale, program);
-      taken = resident.peak();  // what is gathered for a comparison is no part of training
+      taken = resident.peak();  // memory for the comparison is no part of training
       first_step = gather_iteration(network, program, executor, communicator);
     }
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
@@ -292,7 +295,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     timings.timing = train(
         executor, communicator,
         {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
-    if (request.times_steps && timings.timing.op_medians.empty() && !timings.timing.steps.empty() &&
+    if (request.times_ops && timings.timing.op_medians.empty() && !timings.timing.steps.empty() &&
         !continuation.stopped())
       time_ops(executor, communicator, iterations, launched_iterations, timings.timing);
   } catch (...) {
@@ -354,7 +357,7 @@ class Inference {
     for (const std::string& damage : restored.notes) log_.note(damage);
     if (restored.step == 0)
       throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
-    log_.note(fmt::format("evaluating the state behind step {}, from {}", restored.step,
+    log_.note(fmt::format("evaluating the state after step {}, from {}", restored.step,
                           request.checkpoints));
   }
 
@@ -373,9 +376,10 @@ void check_running_statistics(const PlanAndNetwork& planned) {
   const bool normalizes = std::ranges::any_of(
       network.layers, [](const Layer& layer) { return takes_batch_statistics(layer.kind); });
   if (normalizes && network.running_momentum == 0)
-    throw InputError(planned.plan.network_source, "/running_momentum",
-                     "evaluation needs the running statistics that a network keeps if this is set, "
-                     "usually to 0.1");
+    throw InputError(
+        planned.plan.network_source, "/running_momentum",
+        "evaluation needs running statistics, which the network keeps only if this is set "
+        "(usually to 0.1)");
 }
 
 }  // namespace

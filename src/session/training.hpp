@@ -1,5 +1,6 @@
 #pragma once
-// One rank's part in running a plan: training, its timings, and what the first step gave.
+// One rank's part of running a plan: training with timings and verification of the first step,
+// evaluation and inference.
 #include <optional>
 #include <string>
 
@@ -22,47 +23,48 @@ struct TrainingRequest {
   std::string data;           ///< HDF5 file or folder of .npy files; empty: synthetic
   std::string channel_order;  ///< "first", "last"; empty: as the file says, else first
   bool in_order = false;      ///< do not shuffle
-  bool verify = false;        ///< hold the first step against an undivided run
-  std::string against;        ///< a dump of one, instead of making one; empty: none
+  bool verify = false;        ///< compare the first step with an undivided run
+  std::string against;        ///< a dump of an undivided run, which then is not run; empty: none
   bool quiet = false;         ///< no progress
-  bool times_steps = false;   ///< each step of the program, besides the iterations
+  bool times_ops = false;     ///< measure each op, besides the iterations
   std::string dump;         ///< where to write the first step's loss and gradients; empty: nowhere
   std::string loss_curve;   ///< a CSV file; empty: none
-  std::string checkpoints;  ///< their folder; empty: none are made
+  std::string checkpoints;  ///< folder of checkpoints; empty: none are made
   std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end, or when asked to stop
-  int keep = 3;                         ///< checkpoints
+  int keep = 3;                         ///< number of checkpoints to keep
   bool resume = false;                  ///< from the newest checkpoint, if there is one
-  std::string
-      weights;  ///< a safetensors file of parameters to begin with, or to look at; empty: none
-  bool samples_alone = false;  ///< of the data, without labels or targets
+  /// safetensors file of parameters to begin with, or to evaluate; empty: none
+  std::string weights;
+  bool samples_alone = false;  ///< read only the samples, without labels or targets
 };
 
-/// How training came to its end.
+/// The result of a training.
 struct TrainingEnd {
-  /// on rank 0 everything that was measured, elsewhere the timing alone; without samples if there
-  /// was nothing left to do
+  /// complete on rank 0 only; elsewhere without details of the verification; without samples if no
+  /// step was left to do
   Timings timings;
-  bool stopped = false;  ///< asked to, before the last step, with a checkpoint
+  bool stopped = false;  ///< stopped on request before the last step, with a checkpoint
 };
 
-/// The best backend that was built.
+/// Returns "cpu" if that backend was built, else "reference".
 std::string default_backend();
 
-/// Called by all ranks of the plan's job; rank 0's log is heard. The job catches stop requests if
-/// it makes checkpoints. Throws what the runtime throws, in a RankFailure if it comes from the
-/// training itself; UsageError if the folder holds checkpoints that are not to be resumed.
+/// Trains by a plan. Called by all ranks of the plan's job; only rank 0 writes to `log`. With
+/// checkpoints, a stop request ends training early (stop_request.hpp). Throws RankFailure for an
+/// exception from the training itself, other exceptions of the runtime as they are, and UsageError
+/// if the folder holds checkpoints that are not to be resumed.
 TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request,
                        Communicator& communicator, FlightRecorder recorder, Log& log);
 
-/// The request's weights, or else the newest whole checkpoint of its folder, over the whole data
-/// set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
-/// InputError if there is no checkpoint, or the network normalizes by batches and keeps no running
-/// statistics.
+/// Evaluates the request's weights, or else the newest whole checkpoint of its folder, over the
+/// whole data set in its order. Called by all ranks of the plan's job. Throws exceptions of the
+/// runtime. Throws InputError if there is no checkpoint, or if the network normalizes by batches
+/// and keeps no running statistics.
 Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
                          Communicator& communicator, Log& log);
 
-/// The same state's outputs for the samples of the data, which need no labels or targets; on rank
-/// 0.
+/// Returns, on rank 0, the outputs of the same state for the samples of the data, which need no
+/// labels or targets.
 Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
                      Communicator& communicator, Log& log);
 

@@ -11,7 +11,7 @@ namespace {
 struct Range {
   double low, high;
   double at(double fraction) const { return low + fraction * (high - low); }
-  /// Of a uniform distribution: mean 0, variance 1.
+  /// Scales a value that is uniform in the range to mean 0 and variance 1.
   float normalized(double value) const {
     return static_cast<float>((value - (low + high) / 2) / ((high - low) / std::sqrt(12.0)));
   }
@@ -26,13 +26,13 @@ Cosmology draw(const RandomStream& stream) {
           bend_range.at(stream.uniform(2)), growth_range.at(stream.uniform(3))};
 }
 
-/// Signed, in cycles per cell.
+/// The signed frequency of index `i`, in cycles per cell.
 double frequency(std::int64_t i, std::int64_t size) {
   return static_cast<double>(i <= size / 2 ? i : i - size) / static_cast<double>(size);
 }
 
-/// Multiplies each mode by the root of its power, scaled to variance sigma^2 on average over all
-/// noises; the mean of the field becomes 0.
+/// Multiplies each mode by the root of its power. The field then has mean 0 and variance sigma^2,
+/// averaged over all noises.
 void shape_spectrum(std::vector<std::complex<double>>& modes, std::int64_t size,
                     const Cosmology& cosmology) {
   double total = 0;

@@ -1,14 +1,15 @@
 #pragma once
-// Random universes to learn from: density fields whose spectrum's parameters are to be told from
-// the field, the task of CosmoFlow (Mathuriya et al., SC'18) with a theory simple enough to
-// generate from. A field is Gaussian, so its power spectrum says all about it:
+// Random density fields to learn from: a network predicts the parameters of a field's spectrum.
+// This is the task of CosmoFlow (Mathuriya et al., SC'18), with a theory that is simple enough to
+// generate fields. A field is Gaussian, so its power spectrum describes it completely:
 //
 //   P(k) ~ k^n / (1 + (k / k_eq)^2)^2  a primordial power law, bent at the scale k_eq of
 //                                      matter-radiation equality
 //
-// scaled to a standard deviation of sigma today. Linear growth makes it smaller in the past,
-// delta(a) = a^f delta(1), which the four channels show at the scale factors a = 1, 3/4, 1/2, 1/4
-// (redshifts 0, 1/3, 1, 3). Lengths are in cells: a larger cube is more of the same universe.
+// A field is scaled to a standard deviation of sigma today. Linear growth makes it smaller in the
+// past: delta(a) = a^f delta(1). The four channels show the field at the scale factors a = 1, 3/4,
+// 1/2, 1/4 (redshifts 0, 1/3, 1, 3). Lengths are in cells, so a larger cube shows more of the same
+// universe.
 //
 //   target   parameter                                        uniform in
 //   0        sigma, standard deviation of the density         0.5 .. 1.5
@@ -16,7 +17,7 @@
 //   2        k_eq, where it bends, in cycles per cell         0.04 .. 0.2
 //   3        f, growth                                        0.4 .. 1
 //
-// Targets are the parameters with their means taken off, divided by their standard deviations: who
+// A target is a parameter minus its mean, divided by its standard deviation. So a network that
 // always answers 0 has a mean squared error of 1.
 #include <array>
 #include <cstdint>
@@ -36,9 +37,9 @@ struct Cosmology {
   double slope = 1;
   double bend = 0.1;
   double growth = 0.7;
-  /// Up to a factor; `k` in cycles per cell.
+  /// Returns the power at `k` cycles per cell, up to a constant factor.
   double power(double k) const;
-  /// Mean 0 and variance 1 over all cosmologies.
+  /// Returns the targets, which have mean 0 and variance 1 over all cosmologies.
   std::array<float, 4> targets() const;
 };
 
@@ -47,7 +48,7 @@ struct CosmoSample {
   std::vector<float> field;  ///< [4][size][size][size]
 };
 
-/// A function of seed and index alone. Filters white noise in Fourier space.
+/// Returns one sample, which depends on seed and index alone. Filters white noise in Fourier space.
 CosmoSample cosmo_sample(const CosmoFields& fields, std::int64_t index);
 
 }  // namespace stratplan

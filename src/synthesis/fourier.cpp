@@ -12,7 +12,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-/// exp(sign 2 pi i k / size) for k below size / 2.
+/// Returns exp(sign 2 pi i k / size) for k below size / 2.
 std::vector<Complex> roots_of_unity(std::size_t size, double sign) {
   std::vector<Complex> roots;
   for (std::size_t k = 0; k < size / 2; ++k)
@@ -21,7 +21,7 @@ std::vector<Complex> roots_of_unity(std::size_t size, double sign) {
   return roots;
 }
 
-/// To where the butterflies expect it: at the index with its bits reversed.
+/// Moves each value to the index with the bits reversed, where the butterflies expect it.
 void reverse_bits(std::span<Complex> line) {
   for (std::size_t i = 1, j = 0; i < line.size(); ++i) {
     std::size_t bit = line.size() / 2;

@@ -9,9 +9,9 @@ namespace stratplan {
 
 enum class FourierDirection : int { Forward, Backward };
 
-/// In place, over all three axes of size x size x size values in row-major order; `size` is a power
-/// of two. Forward: sum of f(x) exp(-2 pi i k x / size). Backward has the other sign and divides by
-/// the number of values, so that it is the inverse.
+/// Transforms size x size x size values in place, along all three axes. Values are in row-major
+/// order. Requires that `size` is a power of two. Forward: sum of f(x) exp(-2 pi i k x / size).
+/// Backward has the other sign and divides by the number of values, so that it is the inverse.
 void transform_cube(std::span<std::complex<double>> values, std::int64_t size,
                     FourierDirection direction);
 

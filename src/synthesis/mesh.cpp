@@ -30,15 +30,15 @@ struct PlaneWave {
 
 constexpr std::uint64_t waves = 12;
 constexpr std::uint64_t most_periods = 4;
-/// Root mean square over the square of the displacement's gradient (all four components together):
-/// 0.3 tangles next to nothing, 1.6 a quarter of the cells.
+/// Root mean square of the displacement's gradient over the square, all four components together. A
+/// strain of 0.3 tangles almost no cell, and 1.6 a quarter of the cells.
 constexpr double least_strain = 0.3, most_strain = 1.6;
 
-/// Amplitudes fall with the wave number, so that the displacement's gradient has equal shares of
-/// all waves.
+/// Draws the waves of a displacement. Amplitudes fall with the wave number, so that all waves have
+/// equal shares of the displacement's gradient.
 std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const RandomStream& normals) {
   std::vector<PlaneWave> displacement;
-  double square = 0;  // of the gradient, averaged over the square
+  double square = 0;  // mean square of the gradient over the square
   for (std::uint64_t i = 0; i < waves; ++i) {
     const auto periods = [&](std::uint64_t component) {
       return static_cast<double>(numbers.below(2 * most_periods + 1, 4 * i + component)) -
@@ -56,7 +56,7 @@ std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const Rand
   return displacement;
 }
 
-/// Where the (size + 1)^2 vertices have come to, y before x, in sides of the square.
+/// Returns the places of the (size + 1)^2 moved vertices, y before x, in sides of the square.
 std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, std::int64_t size) {
   std::vector<Vector> vertices;
   for (std::int64_t j = 0; j <= size; ++j)
@@ -74,7 +74,7 @@ std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, st
 
 struct Cell {
   Vector rest, centre;               ///< in sides of the square
-  Vector lower, upper, left, right;  ///< edges, in undistorted ones
+  Vector lower, upper, left, right;  ///< edges, in lengths of an undistorted edge
 
   bool tangled() const {
     return std::min({cross(lower, left), cross(lower, right), cross(upper, left),

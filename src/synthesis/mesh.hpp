@@ -1,12 +1,13 @@
 #pragma once
-// Random meshes to learn from: where has a moving mesh become tangled? A square of size x size
-// cells moves with a smooth random displacement u (a sum of plane waves of up to four periods), as
-// the mesh of a Lagrangian simulation moves with its material. A cell is tangled if the Jacobian of
-// its map is zero or negative at one of its corners: there edges cross, and a simulation must mend
-// the mesh before it goes on (the task of LLNL's mesh-tangling networks). How strongly a mesh is
-// sheared varies from sample to sample, from hardly a tangled cell to a quarter of all.
+// Random meshes to learn from: a network predicts where a moving mesh has become tangled. A square
+// of size x size cells moves with a smooth random displacement u, a sum of plane waves of up to
+// four periods. The mesh of a Lagrangian simulation moves with its material in this way. A cell is
+// tangled if the Jacobian of its map is zero or negative at one of its corners. There edges cross,
+// and a simulation must mend the mesh before it goes on (the task of LLNL's mesh-tangling
+// networks). The strain varies from sample to sample: some meshes have hardly a tangled cell,
+// others a quarter of all cells.
 //
-// Eighteen channels describe a cell. The Jacobian is none of them: it has to be found.
+// Eighteen channels describe a cell. The Jacobian is not among them: the network has to find it.
 //
 //   0, 1     displacement of the centre, x and y, in sides of the square
 //   2, 3     place of the centre, x and y, in sides of the square
@@ -35,12 +36,14 @@ struct MeshSample {
   std::vector<std::int32_t> tangled;  ///< [size][size]: 1 where tangled, else 0
 };
 
-/// A function of seed and index alone.
+/// Returns one sample, which depends on seed and index alone.
 MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index);
 
-/// The labels as the mesh networks predict them, [block * block][size / block][size / block]: an
-/// output position answers for block x block cells, one channel each, row by row. mesh128, mesh1k
-/// and mesh2k: blocks of 32, hence their 1024 channels. Requires that `block` divides `size`.
+/// Returns the labels in the layout that the mesh networks predict:
+///   [block * block][size / block][size / block]
+/// An output position answers for block x block cells, with one channel per cell, row by row.
+/// mesh128, mesh1k and mesh2k use blocks of 32, hence their 1024 channels. Requires that `block`
+/// divides `size`.
 std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size,
                                 std::int64_t block);
 

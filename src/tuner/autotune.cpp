@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// How often one run is repeated because others used the machine.
+/// How often one run is repeated because other processes used the machine.
 constexpr int most_repetitions = 2;
 
 // ---------------------------------------------------------------- plans
@@ -40,8 +40,8 @@ std::string folder_name(const std::string& name) {
   return text;
 }
 
-/// The recommended plan, then each other baseline; baselines that are the recommended plan become
-/// its aliases.
+/// Returns the recommended plan, then all other baselines. Baselines that equal the recommended
+/// plan become its aliases.
 std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
   std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
   for (const Considered& baseline : planning.baselines) {
@@ -63,7 +63,7 @@ std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::pa
 
 // ---------------------------------------------------------------- running
 
-/// What one run of `stratplan run` measured.
+/// The measurements of one run of `stratplan run`.
 struct Run {
   Timings timings;
   double foreign_load = 0;
@@ -71,12 +71,12 @@ struct Run {
 
 class Runner {
  public:
-  /// `repetitions`: of disturbed runs, all together; a machine that is never quiet is taken as it
-  /// is.
+  /// `repetitions`: how many disturbed runs are repeated in total. After that a disturbed run
+  /// counts as it is, because the machine may never be quiet.
   Runner(const AutotuneRequest& request, Log& log, int repetitions)
       : request_(request), log_(log), repetitions_left_(repetitions) {}
 
-  /// The first step on one rank: what all others are held against.
+  /// Runs the first step on one rank, with which all other runs are compared.
   void run_undivided(const Network& network) {
     Plan plan = uniform_plan(network, Decomposition::parse("N1"));
     plan.name = "undivided";
@@ -85,21 +85,21 @@ class Runner {
     plan.execution.precision = request_.precision;
     const fs::path file = request_.folder / "undivided.json";
     write_document(file, "plan", to_json(plan, network, request_.provenance));
-    log_.phase("running one undivided step, to compare with");
+    log_.phase("running one undivided step, for comparison");
     const auto result =
         launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}),
                 "/dev/null", false, mpi_part().built});
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
-  /// One round of one plan. Repeated if other processes got in the way; of the repetitions the
-  /// least disturbed counts.
+  /// Runs one round of one plan. Repeats the run if other processes disturbed it, and returns the
+  /// least disturbed repetition.
   Run run(const TunedPlan& tuned, int round) {
     std::optional<Run> best;
     for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
       log_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1,
                              request_.rounds,
-                             repetition ? ", again: others used the machine" : ""));
+                             repetition ? ", again: other processes used the machine" : ""));
       const Run run = run_once(tuned, round);
       if (!best || run.foreign_load < best->foreign_load) best = run;
       if (best->foreign_load <= tolerated_foreign_load || repetitions_left_ == 0) break;
@@ -112,7 +112,7 @@ class Runner {
     return tuned.folder / fmt::format("timings-{}.json", round + 1);
   }
   fs::path dump() const { return request_.folder / "undivided.safetensors"; }
-  /// The user wants it to end.
+  /// Whether the user interrupted a run.
   bool interrupted() const { return interrupted_; }
 
  private:
@@ -132,8 +132,9 @@ class Runner {
                                  "--seed",
                                  std::to_string(request_.seed)};
     if (request_.precision.scales_loss())
-      all.insert(all.end(),
-                 {"--loss-scale", "1024"});  // a first step that overflowed could not be compared
+      all.insert(
+          all.end(),
+          {"--loss-scale", "1024"});  // an overflow in the first step would prevent its comparison
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -153,8 +154,8 @@ class Runner {
                 arguments(tuned.folder / "plan.json", more), "/dev/null", false, mpi_part().built});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
       fail(result, tuned.name);
-    // A run that differs from the undivided one is ended by mpirun, which does not wait for its
-    // ranks: their time would count as others'.
+    // If verification fails, mpirun ends the run without waiting for its ranks. Their processor
+    // time would then count as foreign load.
     return {read_timings(timings.string()), result.exit_code == 0 ? result.foreign_load : 0};
   }
 
@@ -183,7 +184,7 @@ Measured summarize(const std::vector<Run>& runs) {
   return measured;
 }
 
-/// timings.json is the round whose median is the middle one.
+/// Keeps the round with the middle median as timings.json, and removes the other rounds' files.
 void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
   std::vector<int> order(runs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -196,8 +197,8 @@ void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::
   fs::rename(runner.timings_of(tuned, middle), tuned.folder / "timings.json");
 }
 
-/// Rounds of all plans, one after the other, so that a drift of the machine meets all alike. A
-/// baseline that fails is left out, with the reason.
+/// Runs all plans in each round, so that a drift of the machine affects all alike. A baseline that
+/// fails is left out, with the reason.
 void measure(AutotuneResult& result, Runner& runner, int rounds) {
   std::vector<std::vector<Run>> runs(result.plans.size());
   for (int round = 0; round < rounds; ++round) {
@@ -229,8 +230,8 @@ void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
   }
 }
 
-/// Everything that the measurements depend on: the program's file, the plans, and how they were
-/// run.
+/// Returns a fingerprint of everything on which the measurements depend: the program's file, the
+/// plans, and how they were run.
 std::string key_of(const AutotuneResult& result, const AutotuneRequest& request) {
   const fs::path program = own_executable();
   std::string text =
@@ -243,7 +244,7 @@ std::string key_of(const AutotuneResult& result, const AutotuneRequest& request)
   return fingerprint_of(text);
 }
 
-/// Takes over what the folder holds of the very same runs, unless they were disturbed. Returns
+/// Takes over the folder's measurements of the very same runs, unless they were disturbed. Returns
 /// whether nothing is left to run.
 bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key) {
   const auto known = read_measurements(file, key);
@@ -269,7 +270,7 @@ PlanningOptions planning_options(const AutotuneRequest& request) {
   return options;
 }
 
-/// Everything up to the first run.
+/// Plans, measures and writes the plans: everything before the first run.
 void plan_runs(AutotuneResult& result, const AutotuneRequest& request, Measuring& measuring,
                const std::optional<Drift>& drift, Log& log) {
   PlannedOnMeasurements planned = plan_and_measure(
@@ -280,8 +281,8 @@ void plan_runs(AutotuneResult& result, const AutotuneRequest& request, Measuring
   write_plans(result, request);
 }
 
-/// The drift with which the runs that the folder holds were predicted. Nothing if the local profile
-/// has been measured anew since.
+/// Returns the drift with which the runs in the folder were predicted. Returns nothing if the local
+/// profile has been measured anew since.
 std::optional<Drift> recorded_drift(const AutotuneRequest& request) {
   const fs::path file = request.folder / "machine.json";
   if (request.fresh || !fs::exists(file)) return {};

@@ -1,6 +1,6 @@
 #pragma once
-// The main job: plan and measure in turns until the best plans rest on measurements, then run the
-// recommended plan and its baselines for real and hold each against an undivided run.
+// The autotune command: plans and measures in turns until the best plans rest on measurements. Then
+// runs the recommended plan and its baselines for real, and compares each with an undivided run.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,12 +17,12 @@ struct AutotuneRequest {
   NetworkOverrides overrides;
   int ranks = 1;
   std::optional<Bytes> memory_limit;
-  Precision precision;  ///< of all plans, and of the run that they are held against
+  Precision precision;  ///< of all plans, and of the undivided run
   std::string backend;
   std::uint64_t seed = 1;
-  std::filesystem::path folder;  ///< for everything that it leaves
-  int rounds = 3;                ///< in each of which every plan runs once
-  Seconds least_time{4};         ///< of timed steps of a plan in each round
+  std::filesystem::path folder;  ///< for all results
+  int rounds = 3;                ///< each plan runs once per round
+  Seconds least_time{4};         ///< total of a plan's timed steps in each round
   /// run everything even if the folder holds measurements of the very same plans by the very same
   /// program
   bool fresh = false;
@@ -40,18 +40,19 @@ struct TunedPlan {
 
 struct AutotuneResult {
   Network network;
-  MachineProfile machine;  ///< as the predictions saw it, all of them made before the first run
+  /// as the predictions used it; all of them were made before the first run
+  MachineProfile machine;
   PlanningResult planning;
   std::vector<TunedPlan> plans;  ///< the recommended one first
-  bool reused = false;           ///< the measurements are those that the folder held already
-  /// Baselines that were faster than the recommended plan in every round, and by more than 1 % in
-  /// the median: the honest other answer.
+  bool reused = false;           ///< the measurements were in the folder already
+  /// Returns the baselines that were faster than the recommended plan in every round, and by more
+  /// than 1 % in the median. Reports name them beside the recommended plan.
   std::vector<const TunedPlan*> faster() const;
 };
 
-/// Leaves machine.json, plan.json, timings.json of the recommended plan and a folder for each
-/// baseline. Throws EnvironmentError before anything is measured if `folder` cannot be written, and
-/// what planning and running throw.
+/// Writes machine.json, plan.json and timings.json of the recommended plan, and a folder for each
+/// baseline. Throws EnvironmentError before anything is measured if `folder` cannot be written.
+/// Passes on exceptions of planning and running.
 AutotuneResult autotune(const AutotuneRequest& request, Log& log);
 
 }  // namespace stratplan

@@ -10,7 +10,7 @@
 namespace stratplan {
 namespace {
 
-/// JSON has no infinity.
+/// JSON has no infinity, so null stands for a number that is not finite.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 double number(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity();

@@ -1,6 +1,6 @@
 #pragma once
-// What real runs of one plan gave, and the file that keeps it, so that nothing is run again without
-// cause.
+// Measurements of real runs of a plan, and the file that keeps them, so that nothing is run again
+// without cause.
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -12,25 +12,26 @@
 
 namespace stratplan {
 
-/// Real training with one plan.
+/// Measurements of real training with one plan.
 struct Measured {
   Seconds median{};  ///< of the rounds' medians
   Seconds p10{};     ///< over the steps of all rounds
   Seconds p90{};
-  std::vector<Seconds> rounds;  ///< each one's median
+  std::vector<Seconds> rounds;  ///< median of each round
   std::size_t samples = 0;
-  double foreign_load = 0;  ///< the worst round's: fraction of the cores that other processes used
+  double foreign_load = 0;  ///< fraction of the cores that other processes used, in the worst round
   double loss = 0;          ///< of the first step
-  VerificationResult verification;  ///< of the first step, against the undivided run's
+  VerificationResult verification;  ///< of the first step, compared with the undivided run
 };
 
-/// By the plan's name.
+/// Measurements by name of the plan.
 using Measurements = std::map<std::string, Measured>;
 
-/// `key` stands for everything that the measurements depend on.
+/// Writes the file. `key` stands for everything on which the measurements depend.
 void write_measurements(const std::filesystem::path& file, const std::string& key,
                         const Measurements& measurements);
-/// Nothing if there is no such file, or if it was written under another key.
+/// Returns nothing if there is no such file, if it is damaged, or if it was written under another
+/// key.
 std::optional<Measurements> read_measurements(const std::filesystem::path& file,
                                               const std::string& key);
 

@@ -21,10 +21,9 @@
 namespace stratplan {
 namespace {
 
-/// The turn of this process to measure, until it goes. Two at once would disturb each other, and
-/// the profile that is written last would
-/// lack what the other has measured since it was read. Where the file system knows no locks there
-/// are no turns.
+/// Holds this process's turn to measure until it is destroyed. Two processes that measure at once
+/// would disturb each other. The profile that is written last would also lack the other process's
+/// measurements. On a file system without locks there are no turns.
 class MeasuringTurn {
  public:
   explicit MeasuringTurn(Log& log)
@@ -44,8 +43,8 @@ class MeasuringTurn {
 
 constexpr int threads_per_rank = 1;
 
-/// Planning and measuring in turns ends by itself, for every turn measures something new; this only
-/// bounds a defect.
+/// A bound in case of a defect. Planning and measuring in turns ends by itself, because every turn
+/// measures something new.
 constexpr int most_turns = 12;
 
 std::filesystem::path scratch_file(const std::string& name) {
@@ -98,7 +97,8 @@ std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& p
   return drift;
 }
 
-/// Plans on fewer ranks are measured beside the others too: their kernels share one profile.
+/// Returns the programs of all plans, as programs of a job of ranks_ ranks. Plans on fewer ranks
+/// are also measured with all ranks busy, because all kernels share one profile.
 std::vector<Program> Measuring::programs_of(const Network& network,
                                             const std::vector<const Plan*>& plans) const {
   std::vector<Program> programs;
@@ -111,7 +111,8 @@ std::vector<Program> Measuring::programs_of(const Network& network,
   return programs;
 }
 
-/// The local profile as far as this backend measured it.
+/// Returns the local profile. It counts as unmeasured if another backend, device or transport
+/// measured it.
 MachineProfile Measuring::known() const {
   MachineProfile machine = read_machine("local", ranks_, threads_per_rank);
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
@@ -123,7 +124,8 @@ MachineProfile Measuring::known() const {
   return machine;
 }
 
-/// Leaves the local profile, with what was measured in it, in `output`.
+/// Measures the request on launched ranks. Writes the local profile with the new measurements to
+/// `output`.
 void Measuring::measure(const ProfileRequest& request, const std::filesystem::path& output) const {
   const MeasuringTurn turn(log_);
   const auto file = scratch_file("request");
@@ -162,7 +164,7 @@ std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, i
       return asked->prepare(kernel)->workspace();
     } catch (const EnvironmentError&) {
       if (!refuses) throw;
-      return Bytes{0};  // of mixed precision, which will have to run with another backend
+      return Bytes{0};  // a kernel of mixed precision, which will have to run with another backend
     }
   };
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Measuring what plans lack: the ranks are this program again (`stratplan profile --request`), the
-// result is the local profile.
+// Measures the kernels and transfers that plans need and the local profile lacks. The ranks are
+// this program again (`stratplan profile --request`), and the result is the local profile.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -14,22 +14,22 @@
 
 namespace stratplan {
 
-/// Measures on ranks that launch() starts, for one call of a command. What ends such a job ends the
-/// command (JobFailed).
+/// Measures on ranks that launch() starts, for one call of a command. If such a job fails,
+/// JobFailed ends the command.
 class Measuring {
  public:
-  /// `log` must outlive this.
+  /// `log` must outlive this object.
   Measuring(int ranks, const std::string& backend, Log& log);
 
   int ranks() const { return ranks_; }
-  /// MachineProfile::unmeasured_workspace of this machine.
+  /// The function for MachineProfile::unmeasured_workspace of this machine.
   const std::function<Bytes(const Kernel&)>& workspace() const { return workspace_; }
 
-  /// Measures, into the local profile, what the plans' programs need and what is not measured yet.
-  /// Returns whether anything was missing.
+  /// Adds to the local profile all measurements that the plans' programs need and the profile
+  /// lacks. Returns whether any was missing.
   bool measure_missing(const Network& network, const std::vector<const Plan*>& plans);
-  /// Measures a few of the plan's kernels again, and leaves the local profile as it is. Returns how
-  /// the machine's pace has changed since it was profiled; nothing if it has not.
+  /// Measures a few of the plan's kernels again, and leaves the local profile as it is. Returns the
+  /// machine's drift since it was profiled; nothing if there is none.
   std::optional<Drift> find_drift(const Network& network, const Plan& plan);
 
  private:
@@ -43,13 +43,13 @@ class Measuring {
   std::string backend_;
   std::optional<DeviceInfo> device_;
   std::function<Bytes(const Kernel&)> workspace_;
-  std::optional<double>
-      drift_{};  ///< of the machine, relative to the profile; nobody has looked yet
+  /// of the machine, relative to the profile; nothing: not measured yet
+  std::optional<double> drift_{};
 };
 
-/// The first half of autotune: plans, measures what the best plans lack, and plans again, until
-/// nothing is missing. Predictions follow the drift, if there is one. `source`: of the network, as
-/// plans name it.
+/// The first half of autotune: plans, measures everything that the best plans need, and plans
+/// again, until nothing is missing. Predictions are adjusted by `drift`, if there is one. `source`:
+/// the network's source as plans name it.
 struct PlannedOnMeasurements {
   MachineProfile machine;
   PlanningResult planning;
@@ -58,14 +58,14 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const std::string
                                        const PlanningOptions& options, Measuring& measuring,
                                        const std::optional<Drift>& drift, Log& log);
 
-/// MachineProfile::unmeasured_workspace of this machine: asks the backend that would run the
-/// kernel.
+/// Returns the function for MachineProfile::unmeasured_workspace of this machine. It asks the
+/// backend that would run the kernel.
 std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads);
 
-/// How the host memory of the ranks, of which this is one, is connected: "Open MPI v4.1.4",
-/// "sockets"; empty for a single one.
+/// Returns what connects the host memory of this job's ranks: "Open MPI v4.1.4" or "sockets"; empty
+/// for a single rank.
 std::string transport_between_hosts();
-/// What was measured between ranks that were connected otherwise does not serve.
+/// Makes the profile count as unmeasured if its ranks were connected by another transport.
 void forget_other_transports(MachineProfile& machine, const std::string& transport);
 
 }  // namespace stratplan

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""How long the bare search takes on tables of InceptionV3's shape.
+"""Times the search alone on tables of InceptionV3's shape.
 
-    tests/bench/bare_solve.py build/release/stratplan [--nodes 220] [--candidates 200] [--repeats 5] [LABELS:WEIGHT ...]
+    tests/bench/bare_solve.py build/release/stratplan [--nodes 220] [--candidates 200]
+                              [--repeats 5] [LABELS:WEIGHT ...]
 
-A stem, then modules of four branches of 1 to 5 nodes that a concatenation joins. Every candidate has one of LABELS labels; an edge costs nothing where the labels
-at its ends are equal, else WEIGHT times a lognormal number. Node costs are lognormal, about a scale of each node that is lognormal, too. One line a case: seconds of
-solving (best of the repeats; reading the file apart), and whether the optimum is proven. Fails where one takes longer than 0.05 s or is not proven.
+A table has a stem, then modules of four branches of 1 to 5 nodes that a concatenation joins. Every
+candidate has one of LABELS labels. An edge costs nothing where the labels at its ends are equal,
+else WEIGHT times a lognormal number. Node costs are lognormal around a scale per node, which is
+lognormal too. Prints one line per case: seconds of solving (best of the repeats, without reading
+the file), and whether the optimum is proven. Fails if a case takes longer than 0.05 s or is not
+proven.
 """
+
 import argparse
 import itertools
 import json
@@ -21,7 +26,7 @@ CASES = ["200:0.1", "200:1", "200:10", "20:0.1", "20:1", "20:10", "5:1"]
 
 
 def inception_edges(r, nodes):
-    """Pairs (from, to) in the order of nodes 0 .. nodes - 1; the last module is cut off where the nodes end."""
+    """Returns edges (from, to) of nodes 0 .. nodes - 1; the last module may be cut off."""
     stem = 6
     edges = [(node - 1, node) for node in range(1, stem)]
     joint = stem - 1
@@ -38,26 +43,43 @@ def inception_edges(r, nodes):
 
 
 def inception_table(seed, nodes, candidates, labels, weight):
-    """JSON text: ten million numbers are quicker picked, as text, from a pool than drawn."""
+    """Returns a table as JSON text.
+
+    Ten million numbers are picked as text from a pool, which is faster than drawing them.
+    """
     r = random.Random(seed)
     pool = [f"{weight * r.lognormvariate(0, 1):.4g}" for _ in range(4096)]
-    label = [[c if labels == candidates else r.randrange(labels) for c in range(candidates)] for _ in range(nodes)]
+    label = [
+        [c if labels == candidates else r.randrange(labels) for c in range(candidates)]
+        for _ in range(nodes)
+    ]
     rows = []
     for v in range(nodes):
         scale = r.lognormvariate(0, 0.5)
-        rows.append({"name": f"n{v}", "cost": [float(f"{scale * r.lognormvariate(0, 0.5):.6g}") for _ in range(candidates)]})
+        rows.append(
+            {
+                "name": f"n{v}",
+                "cost": [
+                    float(f"{scale * r.lognormvariate(0, 0.5):.6g}") for _ in range(candidates)
+                ],
+            }
+        )
     edges = []
     for a, b in inception_edges(r, nodes):
         matrix = []
         for i in label[a]:
             row = r.choices(pool, k=candidates)
-            matrix.append("[" + ",".join("0" if i == j else cost for j, cost in zip(label[b], row)) + "]")
+            matrix.append(
+                "[" + ",".join("0" if i == j else cost for j, cost in zip(label[b], row)) + "]"
+            )
         edges.append(f'{{"from":"n{a}","to":"n{b}","cost":[{",".join(matrix)}]}}')
     return f'{{"nodes":{json.dumps(rows)},"edges":[{",".join(edges)}]}}'
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("program")
     parser.add_argument("cases", nargs="*", default=CASES)
     parser.add_argument("--nodes", type=int, default=220)
@@ -71,12 +93,23 @@ def main():
         for seed, case in enumerate(options.cases):
             labels, weight = case.split(":")
             with open(file, "w") as table:
-                table.write(inception_table(seed, options.nodes, options.candidates, int(labels), float(weight)))
+                table.write(
+                    inception_table(
+                        seed, options.nodes, options.candidates, int(labels), float(weight)
+                    )
+                )
             command = [options.program, "solve", file, "--json"]
-            answers = [json.loads(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(options.repeats)]
+            answers = [
+                json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+                for _ in range(options.repeats)
+            ]
             seconds = min(answer["seconds"] for answer in answers)
             missed |= seconds > ALLOWED_SECONDS or not answers[0]["optimal"]
-            print(f"{labels:>6} {weight:>6} {seconds:8.4f} {answers[0]['cost']:12.6g} {answers[0]['optimal']}", flush=True)
+            print(
+                f"{labels:>6} {weight:>6} {seconds:8.4f} {answers[0]['cost']:12.6g} "
+                f"{answers[0]['optimal']}",
+                flush=True,
+            )
     return 1 if missed else 0
 
 

@@ -1,10 +1,10 @@
-// Fits the constants of frozen_model to the published figures of tests/support/calibration.hpp, and
-// prints predicted against published times before and after.
+// Fits the constants of frozen_model to the published figures of tests/support/calibration.hpp.
+// Prints predicted beside published times before and after the fit.
 //
 //   cmake --build build/release --target calibrate && build/release/calibrate
 //
-// Each constant in turn is moved up or down, in ever smaller steps, as long as the sum of squared
-// logarithms of predicted over published times falls.
+// The fit moves one constant at a time up or down, in ever smaller steps, as long as the sum of
+// squared logarithms of predicted / published times falls.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
-// What benchmarks share: networks on described machines, their plans and built tables, each made
-// once and kept; and how a benchmark is added.
+// Shared by the benchmarks: networks on described machines, their plans and tables (each made once
+// and kept), and functions that register a benchmark.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -20,26 +20,28 @@ namespace stratplan::bench {
 
 using benchmark::State;
 
-/// Each adds the benchmarks of its file. Called once, before benchmark::Initialize.
+/// Each function registers the benchmarks of its file. Call each once, before
+/// benchmark::Initialize.
 void add_partition_benchmarks();
 void add_cost_benchmarks();
 void add_search_benchmarks();
 void add_kernel_benchmarks();
 void add_collective_benchmarks();
 
-/// `name`: "family/what/size".
+/// `name`: "family/case/size".
 inline benchmark::internal::Benchmark* add(const std::string& name,
                                            const std::function<void(State&)>& function) {
   return benchmark::RegisterBenchmark(name.c_str(), function)->Unit(benchmark::kMicrosecond);
 }
 
-/// The same of work on several threads, whose time is what a clock on the wall says.
+/// Like `add`, for work on several threads: measures wall-clock time.
 inline benchmark::internal::Benchmark* add_threaded(const std::string& name,
                                                     const std::function<void(State&)>& function) {
   return add(name, function)->UseRealTime();
 }
 
-/// A network over ranks of lassen, nodes of four. All layers are split alike where they can be.
+/// A network on ranks of lassen, with nodes of four ranks. All layers use `split` where it is
+/// legal.
 struct Case {
   const char* network;
   int ranks;
@@ -73,7 +75,7 @@ struct Job {
   Execution execution{};
 };
 
-/// A table in closed form, as the planner builds it.
+/// A cost table in closed form, built like the planner's.
 struct BuiltTable {
   explicit BuiltTable(const Job& job)
       : space(job.machine.topology(job.ranks), usable_dims(job.network)),
@@ -85,7 +87,7 @@ struct BuiltTable {
   ClosedTable table;
 };
 
-/// Made when first asked for, and kept until the program ends.
+/// Returns an object that is made at the first call and kept until the program ends.
 template <class Made, class Make>
 Made& kept(const Case& of, Make make) {
   static std::map<std::string, std::unique_ptr<Made>> all;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Whether a run of stratplan_benchmarks is whole.
+"""Checks that a run of stratplan_benchmarks is complete.
 
     check_run.py RUN.json FAMILY ...
 
-Fails where a family ("halo", "collective/mpi") has no benchmark, a benchmark is of none of the families, or one failed or took no time.
+Fails if a family ("halo", "collective/mpi") has no benchmark, if a benchmark belongs to none of the
+families, or if a benchmark failed or took no time.
 """
 import json
 import sys
@@ -13,10 +14,10 @@ benchmarks = json.load(open(file))["benchmarks"]
 faults = []
 for family in families:
     if not any(one["name"].startswith(family + "/") for one in benchmarks):
-        faults.append(f"family {family}: no benchmark")
+        faults.append(f"family {family}: no benchmark ran")
 for one in benchmarks:
     if not any(one["name"].startswith(family + "/") for family in families):
-        faults.append(f"{one['name']}: of no family that is known")
+        faults.append(f"{one['name']}: belongs to none of the families")
     if one.get("error_occurred"):
         faults.append(f"{one['name']}: {one['error_message']}")
     elif not one["real_time"] > 0:

@@ -1,7 +1,7 @@
-// Collectives and exchanges between two ranks of one machine: threads of one process, and
-// processes under mpirun, whose messages go by shared memory. Ranks of MPI wait actively, so they
-// must not live beside other benchmarks: this program starts itself again for each repetition, and
-// the copies take the time.
+// Collectives and exchanges between two ranks of one machine: threads of one process, and processes
+// under mpirun, whose messages go through shared memory. MPI ranks wait actively, so they would
+// disturb other benchmarks in the same process. The program therefore starts itself again for each
+// repetition, and the copies measure the time.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -23,7 +23,8 @@ namespace {
 
 constexpr int ranks = 2;
 
-/// A verb on floats; zeros, so that sums in place stay what they are.
+/// Calls one operation of a communicator on floats. The floats are zeros, so sums in place stay
+/// zero.
 class VerbRun {
  public:
   VerbRun(Communicator& communicator, const std::string& verb, std::int64_t elements)
@@ -73,7 +74,7 @@ void run_over_loopback(State& state, const std::string& verb, std::int64_t eleme
   });
 }
 
-/// The time of one call: the mean over `calls` of them.
+/// Returns the mean seconds of one call over `calls` calls.
 double seconds_over_mpi(const std::string& verb, std::int64_t elements, std::int64_t calls) {
   const test::TemporaryFolder folder;
   Launch job;
@@ -108,7 +109,7 @@ double seconds_of_calls(VerbRun& call, std::int64_t calls) {
 struct Size {
   const char* name;
   std::int64_t elements;
-  std::int64_t calls;  ///< over MPI: about a tenth of a second
+  std::int64_t calls;  ///< over MPI; takes about a tenth of a second
 };
 constexpr Size sizes[] = {{"16KiB", 1 << 12, 5000}, {"4MiB", 1 << 20, 50}};
 
@@ -120,7 +121,7 @@ int run_as_rank(const std::vector<std::string>& arguments) {
     const auto communicator = make_mpi_communicator();
     VerbRun call(*communicator, arguments.at(0), std::stoll(arguments.at(1)));
     const std::int64_t calls = std::stoll(arguments.at(2));
-    seconds_of_calls(call, 1 + calls / 10);  // connections are made at first use
+    seconds_of_calls(call, 1 + calls / 10);  // the first calls open the connections
     communicator->barrier();
     const double seconds = seconds_of_calls(call, calls);
     if (communicator->rank() == 0) fmt::print("{}\n", seconds);

@@ -1,4 +1,4 @@
-// Prices of single candidates and edges, whole cost tables, and playing a plan through.
+// Costs of single candidates and edges, whole cost tables, and the simulation of a plan.
 #include <benchmark/benchmark.h>
 
 #include <optional>
@@ -26,7 +26,7 @@ const Decomposition& split_of(const Job& job, LayerIndex layer) {
   return job.plan.layers[static_cast<std::size_t>(layer)];
 }
 
-/// `price` asks for one price of costs that know none yet.
+/// Calls `price` once per iteration, on costs that hold no prices yet.
 template <class Price>
 void price_afresh(State& state, const Job& job, Price price) {
   std::optional<LayerCosts> costs;
@@ -69,7 +69,7 @@ void add_edges() {
     const ClosedTable& table = table_of(resnet50_64);
     const auto [from, to] = table.edges().front();
     const std::size_t froms = table.node_costs(from).size(), tos = table.node_costs(to).size();
-    constexpr std::size_t stride = 7919;  // a prime: all pairs get their turn
+    constexpr std::size_t stride = 7919;  // a prime, so all pairs are visited
     std::size_t i = 0, j = 0;
     for (auto _ : state) {
       benchmark::DoNotOptimize(table.edge_cost(0, static_cast<int>(i), static_cast<int>(j)));

@@ -1,11 +1,16 @@
-"""The least time that a training step of a network.json could take here without skipping work: FLOPs / measured sgemm rate + bytes / measured bandwidth.
+"""Computes the least time that a training step of a network.json could take on this machine.
 
     floor.py NETWORK.json --batch 8 [--size 64,64,64] [--threads 2]
 
-FLOPs: products of contractions, as direct sums, in all three passes (no gradient of the network's input); a multiply-add counts as two. Winograd's and other transforms
-need fewer, so this is a floor for direct convolution, not for any algorithm. Bytes: what must pass between memory and caches if each tensor of a pass is read or
-written once and whatever can be fused is: activations, additions, concatenations and the application of a normalization happen while a neighbour's tensor passes.
+The floor is FLOPs / measured sgemm rate + bytes / measured bandwidth, without skipping work.
+FLOPs: the products of contractions, as direct sums, in all three passes, except the gradient of the
+network's input. A multiply-add counts as two. Winograd's and other transforms need fewer FLOPs, so
+this is a floor for direct convolution, not for any algorithm.
+Bytes: the traffic between memory and caches if each tensor of a pass is read or written once and
+everything that can be fused is fused. Activations, additions, concatenations and the application of
+a normalization happen while a neighbour's tensor passes.
 """
+
 import argparse
 import json
 import pathlib
@@ -19,13 +24,15 @@ from pytorch_network import Network, read
 
 CONTRACTIONS = ("convolution", "transposed_convolution", "fully_connected")
 NORMS = ("batch_norm", "instance_norm", "group_norm")
-# Tensors that a step must move, as multiples of (elements of the inputs, elements of the output), forward and backward together.
+# Tensors that a step must move, forward and backward together, as multiples of (elements of the
+# inputs, elements of the output).
 MOVED = {
     # forward: x, y; gradient of x: dy, dx; gradient of the weights: x, dy
     **{kind: (3, 3) for kind in CONTRACTIONS},
-    # forward: the statistics can be taken as x is made, the normalization applied as y is read; backward: sums over x and dy, then x, dy and dx
+    # forward: the statistics can be taken as x is made, and the normalization applied as y is read;
+    # backward: sums over x and dy, then x, dy and dx
     **{kind: (3, 2) for kind in NORMS},
-    # forward: x, y; backward: dy, dx, and where the maximum was
+    # forward: x, y; backward: dy, dx, and the positions of the maxima
     "max_pool": (3, 1),
     "average_pool": (2, 2),
     "global_average_pool": (2, 0),
@@ -33,7 +40,8 @@ MOVED = {
     "local_response_norm": (4, 3),
     "softmax": (2, 3),
 }
-# SGD with momentum: reads weight, gradient and velocity, writes weight and velocity; the gradient was written.
+# SGD with momentum reads weight, gradient and velocity, and writes weight and velocity. The
+# gradient was written before.
 MOVED_PER_PARAMETER = 6
 BYTES = 4
 
@@ -49,9 +57,16 @@ def flops(network, document):
             continue
         module = network.module_of(layer)
         weights = next(p for p in module.parameters() if p.dim() > 1)
-        # Each weight meets each position of the output once; of a transposed convolution, of the input.
-        positions = elements(network.shapes[inputs[0] if layer["kind"] == "transposed_convolution" else layer["name"]][1:])
-        total += 2 * weights.numel() * positions * document["batch"] * (2 if inputs[0] == first else 3)
+        # Each weight meets each position of the output once, or of the input for a transposed
+        # convolution.
+        positions = elements(
+            network.shapes[
+                inputs[0] if layer["kind"] == "transposed_convolution" else layer["name"]
+            ][1:]
+        )
+        total += (
+            2 * weights.numel() * positions * document["batch"] * (2 if inputs[0] == first else 3)
+        )
     return total
 
 
@@ -59,9 +74,12 @@ def moved_bytes(network, document):
     total = 0
     for layer, inputs in network.order:
         of_inputs, of_output = MOVED.get(layer["kind"], (0, 0))
-        if layer["kind"] in CONTRACTIONS and inputs[0] == network.samples["name"]:  # there is no gradient of the samples
+        # Samples have no gradient.
+        if layer["kind"] in CONTRACTIONS and inputs[0] == network.samples["name"]:
             of_inputs, of_output = 2, 2
-        total += of_inputs * sum(elements(network.shapes[name]) for name in inputs) + of_output * elements(network.shapes[layer["name"]])
+        total += of_inputs * sum(
+            elements(network.shapes[name]) for name in inputs
+        ) + of_output * elements(network.shapes[layer["name"]])
     parameters = sum(p.numel() for p in network.parameters())
     return BYTES * (total * document["batch"] + MOVED_PER_PARAMETER * parameters)
 
@@ -83,7 +101,7 @@ def sgemm_flops_per_s(size=2048):
 
 
 def copy_bytes_per_s(count=1 << 26):
-    """Stream's copy: bytes read and written."""
+    """STREAM's copy: counts bytes read and bytes written."""
     a, b = torch.ones(count), torch.ones(count)
     return 2 * BYTES * count / best_time(lambda: b.copy_(a), 7)
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int threads = 1;
 
-/// A kernel with buffers of its own, ready to run again and again.
+/// A kernel with buffers of its own that can run repeatedly.
 class KernelRun {
  public:
   KernelRun(const Kernel& kernel, const std::string& choice)
@@ -41,7 +41,7 @@ class KernelRun {
   std::string implementation() const { return prepared_->implementation(); }
 
  private:
-  /// A buffer of floats in [-1, 1), all pages touched.
+  /// Returns a buffer of floats in [-1, 1) whose pages have all been touched.
   void* buffer(const Operand& operand) {
     auto* numbers = static_cast<float*>(backend_->allocate(operand.bytes()));
     std::uint32_t state = 1;
@@ -60,7 +60,7 @@ class KernelRun {
   KernelContext context_;
 };
 
-/// Left out, with a message, where the backend has no such kernel.
+/// Leaves the benchmark out, with a message, if the backend has no such kernel.
 void add_kernel(const std::string& name, const Kernel& kernel, const std::string& choice = {}) {
   try {
     make_cpu_backend(threads)->prepare(kernel, choice);
@@ -70,13 +70,13 @@ void add_kernel(const std::string& name, const Kernel& kernel, const std::string
   }
   add(name, [kernel, choice](State& state) {
     KernelRun runs(kernel, choice);
-    runs.run();  // libraries make things at first use
+    runs.run();  // libraries set themselves up at the first call
     for (auto _ : state) runs.run();
     state.SetLabel(runs.implementation());
   });
 }
 
-/// One layer of positions at the end of an axis, for the neighbour there.
+/// One layer of positions at the end of an axis, which the neighbour there needs.
 struct Halo {
   const char* name;
   Shape block;
@@ -109,7 +109,7 @@ struct Convolution {
   const char* name;
   Shape x;
   std::int64_t filters;
-  std::int64_t window;  ///< along each axis that x has, padded so that y has x's extents
+  std::int64_t window;  ///< extent along each axis of x; padding makes y as large as x
   std::vector<std::string> routes;
 };
 

@@ -1,4 +1,4 @@
-// The benchmarks of parts as one program (README.md says what they measure).
+// The benchmarks of parts as one program. README.md says what they measure.
 #include <benchmark/benchmark.h>
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// How a whole run goes, unless the command line says otherwise: the last of equal flags counts.
+/// Flags of a run. Flags on the command line override them, since the last of equal flags counts.
 constexpr const char* defaults[] = {"--benchmark_enable_random_interleaving=true",
                                     "--benchmark_repetitions=9", "--benchmark_min_time=0.1"};
 

@@ -1,10 +1,13 @@
-"""How well the predicted memory per rank holds: what each rank's process grows by while it trains, for ten pairs of network and plan on 2 ranks.
+"""Compares predicted with measured memory per rank, for ten pairs of network and plan on 2 ranks.
 
     memory_accuracy.py [STRATPLAN]      default: build/release/stratplan
 
-Measured is the resident set at its most from before the first buffer to the last step, less what it was before them (Linux counts it; MPI and the backend are up by
-then), of the worse rank. Fails beyond 10 % for any pair. Times do not matter here: other work on the machine does no harm.
+Measured is how much the resident set of a rank's process grows: its maximum from before the first
+buffer to the last step, minus its size before the first buffer. By then MPI and the backend are
+running. The worse rank counts. Fails if a pair is off by more than 10 %. Times do not matter, so
+other work on the machine does no harm.
 """
+
 import json
 import pathlib
 import subprocess
@@ -14,7 +17,7 @@ import tempfile
 TOLERANCE = 0.10
 ROOT = pathlib.Path(__file__).parents[2]
 
-# network, batch, input size, and the decomposition of all layers or a rule that mixes them
+# network, batch, input size, and either the decomposition of all layers or a rule that mixes them
 PAIRS = [
     ("resnet50", 8, None, "N2"),
     ("resnet50", 4, None, "H2"),
@@ -30,29 +33,45 @@ PAIRS = [
 
 
 def answer(program, *arguments):
-    ran = subprocess.run([program, *map(str, arguments), "--json"], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    ran = subprocess.run(
+        [program, *map(str, arguments), "--json"],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     return json.loads(ran.stdout)
 
 
 def memory(program, pair, folder):
-    """Predicted and measured bytes of the worse rank."""
+    """Returns predicted, allocated and resident bytes of the worse rank."""
     network, batch, size, way = pair
     plan = folder / "plan.json"
-    options = ["--strategy" if "-" in way else "--uniform", way] + (["--input-size", size] if size else [])
-    predicted = answer(program, "plan", network, "-n", 2, "-b", batch, *options, "-o", plan)["memory_bytes"]
+    options = ["--strategy" if "-" in way else "--uniform", way] + (
+        ["--input-size", size] if size else []
+    )
+    predicted = answer(program, "plan", network, "-n", 2, "-b", batch, *options, "-o", plan)[
+        "memory_bytes"
+    ]
     run = answer(program, "run", plan, "-n", 2, "--steps", 2, "--warmup", 1)
     return predicted, run["memory_bytes"], run["resident_bytes"]
 
 
 def main(program):
-    print(f"{'network':<14} {'batch':>5} {'plan':<16} {'predicted MiB':>13} {'allocated':>10} {'resident':>9} {'error':>7}")
+    print(
+        f"{'network':<14} {'batch':>5} {'plan':<16} {'predicted MiB':>13} "
+        f"{'allocated':>10} {'resident':>9} {'error':>7}"
+    )
     worst = 0.0
     with tempfile.TemporaryDirectory() as folder:
         for pair in PAIRS:
             predicted, allocated, resident = memory(program, pair, pathlib.Path(folder))
             error = predicted / resident - 1
             worst = max(worst, abs(error))
-            print(f"{pair[0]:<14} {pair[1]:>5} {pair[3]:<16} {predicted / 2**20:>13.1f} {allocated / 2**20:>10.1f} {resident / 2**20:>9.1f} {error:>+7.1%}", flush=True)
+            print(
+                f"{pair[0]:<14} {pair[1]:>5} {pair[3]:<16} {predicted / 2**20:>13.1f} "
+                f"{allocated / 2**20:>10.1f} {resident / 2**20:>9.1f} {error:>+7.1%}",
+                flush=True,
+            )
     print(f"worst error {worst:.1%}, at most {TOLERANCE:.0%} wanted")
     return 0 if worst <= TOLERANCE else 1
 

@@ -1,4 +1,4 @@
-// Enumerating what moves along one edge, and turning a plan into the program of one rank.
+// Enumerating the transfers along one edge, and lowering a plan to the program of one rank.
 #include "bench/cases.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/transfer.hpp"
@@ -6,7 +6,7 @@
 namespace stratplan::bench {
 namespace {
 
-/// The input of `layer` between two decompositions.
+/// The input of `layer`, redistributed between two decompositions.
 struct Edge {
   const char* name;
   Case job;
@@ -39,7 +39,7 @@ struct Ends {
   Needed needed;
 };
 
-/// A rank with others on both sides.
+/// A rank with neighbours on both sides.
 constexpr int middle_rank = 21;
 
 void add_transfers() {

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""How long planning takes, and how good what it finds is known to be.
+"""Measures how long planning takes, and the gap of the plans that it finds.
 
-    tests/bench/planning.py build/release/stratplan [--machine lassen] [--repeats 2] [NETWORK:RANKS:BATCH ...]
+    tests/bench/planning.py build/release/stratplan [--machine lassen] [--repeats 2]
+                            [NETWORK:RANKS:BATCH ...]
 
-One line per case: wall time of the whole `plan` command (best of the repeats), the gap, peak memory of the program, candidates considered, and the best
-baseline's predicted step against the recommended plan's.
+Prints one line per case: wall time of the whole `plan` command (best of the repeats), the gap, peak
+memory of the program, candidates considered, the recommended plan's predicted step, and the best
+baseline's as a multiple of it.
 """
+
 import argparse
 import json
 import os
@@ -13,49 +16,115 @@ import subprocess
 import tempfile
 import time
 
-CASES = ["resnet50:1024:32768", "resnet50:1024:1024", "resnet50:1024:128", "mesh2k:1024:32768", "mesh2k:1024:1024", "mesh2k:1024:128",
-         "unet3d:1024:32768", "unet3d:1024:1024", "unet3d:1024:128", "resnet50:4096:4096", "resnet50:16384:16384"]
+CASES = [
+    "resnet50:1024:32768",
+    "resnet50:1024:1024",
+    "resnet50:1024:128",
+    "mesh2k:1024:32768",
+    "mesh2k:1024:1024",
+    "mesh2k:1024:128",
+    "unet3d:1024:32768",
+    "unet3d:1024:1024",
+    "unet3d:1024:128",
+    "resnet50:4096:4096",
+    "resnet50:16384:16384",
+]
 
 
 def plan(program, machine, network, ranks, batch, folder):
-    command = [program, "plan", network, "--machine", machine, "--ranks", str(ranks), "--batch", str(batch), "--json", "-o", os.path.join(folder, "plan.json")]
+    command = [
+        program,
+        "plan",
+        network,
+        "--machine",
+        machine,
+        "--ranks",
+        str(ranks),
+        "--batch",
+        str(batch),
+        "--json",
+        "-o",
+        os.path.join(folder, "plan.json"),
+    ]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     output, errors = process.communicate()
     seconds = time.perf_counter() - started
-    return seconds, json.loads(output) if process.returncode == 0 else None, errors.decode().strip().splitlines()
+    return (
+        seconds,
+        json.loads(output) if process.returncode == 0 else None,
+        errors.decode().strip().splitlines(),
+    )
 
 
 def peak_memory(program, machine, network, ranks, batch, folder):
-    """Peak resident bytes of one more run, as wait4 reports them."""
-    command = [program, "plan", network, "--machine", machine, "--ranks", str(ranks), "--batch", str(batch), "-o", os.path.join(folder, "plan.json")]
-    pid = os.posix_spawn(program, command, os.environ,
-                         file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+    """Returns the peak resident bytes of one more run, as wait4 reports them."""
+    command = [
+        program,
+        "plan",
+        network,
+        "--machine",
+        machine,
+        "--ranks",
+        str(ranks),
+        "--batch",
+        str(batch),
+        "-o",
+        os.path.join(folder, "plan.json"),
+    ]
+    pid = os.posix_spawn(
+        program,
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ],
+    )
     return os.wait4(pid, 0)[2].ru_maxrss * 1024
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("program")
     parser.add_argument("cases", nargs="*", default=CASES)
     parser.add_argument("--machine", default="lassen")
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_intermixed_args()
-    print(f"{'network':12} {'ranks':>6} {'batch':>6} {'seconds':>8} {'gap':>8} {'MiB':>6} {'candidates':>11} {'step ms':>9} {'baseline':>9}")
+    print(
+        f"{'network':12} {'ranks':>6} {'batch':>6} {'seconds':>8} {'gap':>8} {'MiB':>6} "
+        f"{'candidates':>11} {'step ms':>9} {'baseline':>9}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for case in options.cases:
             network, ranks, batch = case.split(":")
-            runs = [plan(options.program, options.machine, network, ranks, batch, folder) for _ in range(options.repeats)]
+            runs = [
+                plan(options.program, options.machine, network, ranks, batch, folder)
+                for _ in range(options.repeats)
+            ]
             answer = runs[0][1]
             if answer is None:
-                print(f"{network:12} {ranks:>6} {batch:>6} {runs[0][0]:8.2f} {runs[0][2][-1] if runs[0][2] else 'failed'}")
+                print(
+                    f"{network:12} {ranks:>6} {batch:>6} {runs[0][0]:8.2f} "
+                    f"{runs[0][2][-1] if runs[0][2] else 'failed'}"
+                )
                 continue
             memory = peak_memory(options.program, options.machine, network, ranks, batch, folder)
             step = answer["predicted_step_seconds"]
-            baselines = [baseline["predicted_step_seconds"] for baseline in answer["baselines"] if "predicted_step_seconds" in baseline]
+            baselines = [
+                baseline["predicted_step_seconds"]
+                for baseline in answer["baselines"]
+                if "predicted_step_seconds" in baseline
+            ]
             best = f"{min(baselines) / step:9.3f}" if baselines else f"{'-':>9}"
-            print(f"{network:12} {ranks:>6} {batch:>6} {min(run[0] for run in runs):8.2f} {answer['gap']:8.2%} {memory / 2**20:6.0f} {answer['candidates']:11} "
-                  f"{step * 1e3:9.2f} {best}", flush=True)
+            print(
+                f"{network:12} {ranks:>6} {batch:>6} {min(run[0] for run in runs):8.2f} "
+                f"{answer['gap']:8.2%} {memory / 2**20:6.0f} {answer['candidates']:11} "
+                f"{step * 1e3:9.2f} {best}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

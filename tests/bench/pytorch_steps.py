@@ -1,14 +1,22 @@
-"""Training steps of a network.json in PyTorch on random data, timed.
+"""Times training steps of a network.json in PyTorch on random data.
 
     pytorch_steps.py NETWORK.json --batch 8 --mode plain --steps 8
 
-Modes: words joined by '+'. "plain": one process, 2 threads; "channels_last": activations and weights lie channels last; "compile": torch.compile (2.x);
-"ddp": two processes of one thread under DistributedDataParallel over gloo, each with half of the batch, over which it takes its batch statistics.
-On a GPU: "cuda" puts it there, with all of cuDNN's algorithms tried (benchmark, benchmark_limit 0); "tf32" allows TF32; "bf16" runs under autocast; "graph" captures
-the whole step in a CUDA graph.
-Forward, loss, backward (with the gradients' all-reduce) and SGD with momentum are timed, the slowest process's. Prints {"step_seconds": {"median", "min", "samples"},
-"torch": version}; exits with 3 if this PyTorch cannot do the mode.
+A mode is a list of words joined by '+'.
+    plain          one process, 2 threads
+    channels_last  activations and weights lie channels last
+    compile        torch.compile (2.x)
+    ddp            two processes of one thread under DistributedDataParallel over gloo; each has
+                   half of the batch, over which it takes its batch statistics
+    cuda           on a GPU, with all of cuDNN's algorithms tried (benchmark, benchmark_limit 0)
+    tf32           allows TF32
+    bf16           runs under autocast
+    graph          captures the whole step in a CUDA graph
+Forward, loss, backward (with the all-reduce of gradients) and SGD with momentum are timed, on the
+slowest process. Prints {"step_seconds": {"median", "min", "samples"}, "torch": version}. Exits with
+3 if this PyTorch cannot run the mode.
 """
+
 import argparse
 import contextlib
 import functools
@@ -32,7 +40,7 @@ def channels_last(axes):
 
 
 def prepared(document, mode, samples):
-    """The module in this mode, and its data."""
+    """Returns the module in this mode, and its data."""
     network = Network(document)
     x, wanted = network.random_data(samples)
     if "channels_last" in mode:
@@ -46,7 +54,7 @@ def prepared(document, mode, samples):
 
 
 def captured(step):
-    """The step as a CUDA graph, after a few runs on a stream of its own, as PyTorch asks for."""
+    """Returns the step as a CUDA graph, after the warm-up on another stream that PyTorch needs."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -61,8 +69,12 @@ def captured(step):
 
 def times(model, loss, x, wanted, options, mode, barrier):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    # Not made where it is not wanted: without a GPU some versions refuse even one that is not enabled.
-    narrow = functools.partial(torch.autocast, "cuda", torch.bfloat16) if "bf16" in mode else contextlib.nullcontext
+    # Without a GPU, some versions refuse even an autocast that is not enabled, so none is made.
+    narrow = (
+        functools.partial(torch.autocast, "cuda", torch.bfloat16)
+        if "bf16" in mode
+        else contextlib.nullcontext
+    )
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -97,7 +109,10 @@ def train(rank, options, processes):
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})
         torch.distributed.init_process_group("gloo", rank=rank, world_size=processes)
-        model, barrier = torch.nn.parallel.DistributedDataParallel(network), torch.distributed.barrier
+        model, barrier = (
+            torch.nn.parallel.DistributedDataParallel(network),
+            torch.distributed.barrier,
+        )
     if "compile" in mode:
         model = torch.compile(model)
     seconds = times(model, network.loss, x, wanted, options, mode, barrier)
@@ -116,7 +131,9 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--port", type=int, default=29533)
     options = parser.parse_args()
-    if ("compile" in options.mode and not hasattr(torch, "compile")) or ("cuda" in options.mode and not torch.cuda.is_available()):
+    if ("compile" in options.mode and not hasattr(torch, "compile")) or (
+        "cuda" in options.mode and not torch.cuda.is_available()
+    ):
         sys.exit(3)
     if "ddp" in options.mode:
         torch.multiprocessing.spawn(train, (options, options.threads), options.threads)

@@ -1,4 +1,4 @@
-// The search alone, on tables that are built already.
+// The search alone, on tables that were built before.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace stratplan::bench {
 namespace {
 
-/// Each node's cheapest candidate: a poor assignment, and the same on every machine.
+/// Each node's cheapest candidate. This assignment is poor, but the same on every machine.
 std::vector<int> cheapest_nodes(const ClosedTable& table) {
   std::vector<int> assignment;
   for (int node = 0; node < table.nodes(); ++node) {
@@ -32,7 +32,7 @@ void add_branch_and_bound() {
     });
 }
 
-/// All candidates and all pairs of a network, as plain numbers.
+/// The costs of all candidates and all pairs of a network, as plain numbers.
 DenseTable dense_table_of(const Case& of) {
   const ClosedTable& table = table_of(of);
   DenseTable dense;
@@ -53,8 +53,8 @@ DenseTable dense_table_of(const Case& of) {
   return dense;
 }
 
-/// What the planner searches where each candidate is lowered. A first search asks for the prices,
-/// which all others find at hand.
+/// The table that the planner searches if each candidate is lowered. A first search computes the
+/// prices, so later searches only look them up.
 struct LoweredTable {
   explicit LoweredTable(const Job& job)
       : candidates(candidates_of(job)),

@@ -1,5 +1,6 @@
 #!/bin/bash
-# A rank that stands still before it has begun, or before it has met the others: the job ends with 6 and names it, and nothing is left. STOPS=10 for many stops.
+# Stops a rank before it has begun, or before it has joined the others. The job must end with exit
+# code 6 and name the rank, and leave nothing behind. STOPS=10 for many stops.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 plan=$scratch/plan.json
@@ -11,21 +12,21 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 ways=launch
 (needs_mpi >/dev/null) && ways="run launch"
 
-# children PROCESS: its children, whichever of its threads started them.
+# children PROCESS: prints its children, whichever of its threads started them.
 children() { cat /proc/"$1"/task/*/children 2>/dev/null; }
-# rank_of PROCESS: the rank that its launcher has made it; fails for other processes.
+# rank_of PROCESS: prints the rank that the launcher gave the process; fails for other processes.
 rank_of() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -nE 's/^(STRATPLAN_RANK|OMPI_COMM_WORLD_RANK)=//p' | grep .; }
-# no_process_left WHAT: of the job that was started last.
+# no_process_left WHAT: all processes of the last job are gone. WHAT names the case in messages.
 no_process_left() {
   local process
   for process in $others; do check "$1: process $process is gone" gone "$process"; done
 }
-# no_memory_left WHAT: shared by Open MPI's ranks.
+# no_memory_left WHAT: no shared memory of Open MPI's ranks is left.
 no_memory_left() {
   check "$1: no shared memory is left" test -z "$(ls /dev/shm/vader_segment.*."$job_id".* 2>/dev/null)"
 }
 
-# settled PROCESS: it waits for events, and has waited at ten looks in a row: what it was about to do is done.
+# settled PROCESS: the process slept at ten checks in a row, so it has done what it was about to do.
 settled() {
   local looks=0
   for _ in $(seq 600); do
@@ -36,7 +37,8 @@ settled() {
   return 1
 }
 
-# nothing_left WHAT: nor a folder of Open MPI's. mpirun removes its folder, unless two signals at once end it.
+# nothing_left WHAT: no process, shared memory or folder of Open MPI is left. mpirun removes its
+# folder, unless two signals at once end it.
 nothing_left() {
   local process
   no_process_left "$1"
@@ -46,7 +48,8 @@ nothing_left() {
   done
 }
 
-# start WAY [VARIABLE=VALUE...]: with these set, a job that would take minutes; its rank 1 is then `rank`, all its processes but the first are `others`.
+# start WAY [VARIABLE=VALUE...]: starts a job that would take minutes, with these variables set.
+# Sets `rank` to the process of its rank 1, `others` to all its processes but the first.
 start() {
   local way=$1 process
   shift
@@ -63,7 +66,8 @@ start() {
   [ -n "$job_id" ] && job_id=$(printf %x "$job_id") || job_id=none
 }
 
-# ends WHAT REGEX: the job ends with 6, a line says this (Open MPI's event loop may warn before it), and nothing of the job is left.
+# ends WHAT REGEX: the job ends with 6, a line of standard error matches REGEX (Open MPI's event
+# loop may warn before it), and nothing of the job is left.
 ends() {
   local status
   wait "$job"
@@ -87,8 +91,11 @@ for way in $ways; do
     ends "$way, stopped after $delay_ms ms" "rank 1 (has not begun|on $host hangs .*): $still"
   done
 
-  # What ends with its launcher, though it is stopped. Open MPI does not know a rank in the moment in which it starts it: killed then, it leaves the rank. And an mpirun that a
-  # signal ends, which the launcher's death sends it, does not remove what ranks share that are still in MPI_Init: 4 MiB stay, with nobody of ours alive to remove them.
+  # A launcher that is killed takes its processes with it, even stopped ones. Two limits of Open
+  # MPI: it does not know a rank at the moment in which it starts the rank, so mpirun leaves that
+  # rank if it is killed then. And when its launcher dies, a signal ends mpirun, which then does not
+  # remove the shared memory of ranks that are still in MPI_Init: 4 MiB stay, and no process of ours
+  # is alive to remove them.
   start $way "${stops_itself[@]}"
   for process in $(children "$job"); do
     [ "$process" = "$rank" ] || check "$way: process $process has settled" settled "$process"
@@ -108,12 +115,12 @@ if [ "$ways" != launch ]; then
   kill -STOP $mpirun "$rank"
   ends "stopped with mpirun" ".*the job has stood still for 3 s, and process $((mpirun)) \(mpirun\) is stopped, and process $rank is stopped"
 
-  # Without mpirun `run` talks over sockets.
+  # Without mpirun, `run` uses sockets.
   start run "${stops_itself[@]}" PATH=/nowhere
   ends "run without mpirun" "rank 1 has not begun: $still"
 fi
 
-# What is to be read is looked at before it is waited for.
+# Inputs are checked before the program waits to read them.
 mkfifo "$scratch/fifo"
 for way in run launch; do
   expect 3 "^stratplan: .*fifo: expected a file, this is a pipe" sp $way "$scratch/fifo" --steps 1

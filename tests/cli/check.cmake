@@ -1,6 +1,8 @@
-# Runs the program and holds its exit code and its two outputs against what was expected:
-#   cmake -DPROGRAM=stratplan -DARGUMENTS="plan;tiny" -DEXIT=0 [-DSTDERR=regex] [-DSTDOUT=regex] [-DGOLDEN=file] -P check.cmake
-execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE messages)
+# Runs the program and compares its exit code and its two outputs with the expectations:
+#   cmake -DPROGRAM=stratplan -DARGUMENTS="plan;tiny" -DEXIT=0 [-DSTDERR=regex] [-DSTDOUT=regex]
+#         [-DGOLDEN=file] -P check.cmake
+execute_process(COMMAND ${PROGRAM} ${ARGUMENTS}
+                RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE messages)
 string(JOIN " " shown ${ARGUMENTS})
 set(context "stratplan ${shown}\n-- exit ${code}\n-- stdout\n${output}\n-- stderr\n${messages}")
 if(NOT code STREQUAL EXIT)
@@ -18,9 +20,9 @@ if(DEFINED GOLDEN)
     message(FATAL_ERROR "stdout differs from ${GOLDEN}\n${context}")
   endif()
 endif()
-# A bad end says why in one line and prints no data.
+# A failure prints its reason in one line, and no data.
 if(NOT EXIT EQUAL 0)
-  string(REPLACE ";" "," messages "${messages}")  # which would part a list's elements
+  string(REPLACE ";" "," messages "${messages}")  # semicolons would split list elements
   string(REGEX MATCHALL "stratplan: [^\n]*\n" lines "${messages}")
   list(LENGTH lines count)
   if(NOT count EQUAL 1)

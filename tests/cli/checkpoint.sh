@@ -1,11 +1,13 @@
 #!/bin/bash
-# Training that is stopped and goes on: asked to by signals, on one rank and on several, on the same plan and on another.
+# Training that is stopped by a signal and continued, on one rank and on several, with the same plan
+# and with another.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 expect 0 "" sp plan "$data/small.json" -n 1 -o "$scratch/one.json"
 one=("$program" run "$scratch/one.json" --backend reference --warmup 0 -q)
 
-# stop SIGNAL CURVE COMMAND...: starts the command, sends it the signal once a few steps are done, and returns its exit code.
+# stop SIGNAL CURVE COMMAND...: starts the command, sends it the signal after a few steps, and
+# returns its exit code.
 stop() {
   local signal=$1 curve=$2 pid
   shift 2
@@ -15,7 +17,7 @@ stop() {
   kill -"$signal" "$pid"
   wait "$pid"
 }
-# steps FILE: 0 to the last, each once and in order.
+# steps FILE COUNT: the loss curve holds steps 0 to COUNT - 1, each once and in order.
 steps() { [ "$(tail -n +2 "$1" | cut -d, -f1 | sort -n | uniq | wc -l)" = "$2" ] && tail -n +2 "$1" | cut -d, -f1 | sort -nc; }
 
 # ---------------------------------------------------------------- the options
@@ -36,20 +38,20 @@ expect 0 "nothing left to do" "${one[@]}" --steps 12 --resume --checkpoint "$scr
 expect 3 "does not divide into 3 micro-batches" "${one[@]}" --steps 1 --accumulate 3
 expect 0 "" "${one[@]}" --steps 1 --accumulate 2 --verify
 
-# ---------------------------------------------------------------- one rank, stopped by either signal
+# -------------------------------------------------- one rank, stopped by either signal
 for signal in TERM USR1; do
   folder=$scratch/$signal curve=$scratch/$signal.csv
   stop $signal "$curve" "${one[@]}" --steps 20000 --checkpoint "$folder" --checkpoint-every 0 --loss-curve "$curve"
   check "$signal ends it with 75" test $? = 75
-  check "and says so" grep -q "stopped behind step .* go on with --resume" "$scratch/stderr"
+  check "and says so" grep -q "stopped after step .* continue with --resume" "$scratch/stderr"
   done_steps=$(($(wc -l <"$curve") - 1))
-  expect 0 "going on behind step $done_steps" "${one[@]}" --steps $((done_steps + 3)) --checkpoint "$folder" --resume --loss-curve "$curve"
+  expect 0 "resuming after step $done_steps" "${one[@]}" --steps $((done_steps + 3)) --checkpoint "$folder" --resume --loss-curve "$curve"
   check "the curve goes on without a gap" steps "$curve" $((done_steps + 3))
   expect 0 "" "${one[@]}" --steps $((done_steps + 3)) --checkpoint "$scratch/through$signal" --checkpoint-every 0
   check "and ends where it would have" cmp "$folder/$(cat "$folder/latest")" "$scratch/through$signal/$(cat "$folder/latest")"
 done
 
-# ---------------------------------------------------------------- what must not be kept
+# ---------------------------------------------------------------- checkpoints that are not written
 expect 5 "small.json: cannot be written: Not a directory" "${one[@]}" --steps 100000 --checkpoint "$data/small.json"
 expect 7 "^stratplan: rank 0 on .* failed after step [0-9]+: the loss is -?(nan|inf): training has diverged" \
   "${one[@]}" --steps 40 --lr 1e30 --checkpoint "$scratch/diverged" --checkpoint-every 1
@@ -66,8 +68,8 @@ for way in launch "launch --threads"; do
     launched=("$program" $way "$scratch/two.json" --backend reference --warmup 0 -q)
     stop $signal "$curve" "${launched[@]}" --steps 20000 --checkpoint "$folder" --checkpoint-every 0 --loss-curve "$curve"
     check "$way: $signal ends it with 75" test $? = 75
-    check "$way: said once" test "$(grep -c "stopped behind step" "$scratch/stderr")" = 1
-    expect 0 "going on behind step" "${launched[@]}" --steps $(($(wc -l <"$curve") + 1)) --checkpoint "$folder" --resume
+    check "$way: said once" test "$(grep -c "stopped after step" "$scratch/stderr")" = 1
+    expect 0 "resuming after step" "${launched[@]}" --steps $(($(wc -l <"$curve") + 1)) --checkpoint "$folder" --resume
     check "$way: going on is said once" test "$(grep -c "going on" "$scratch/stderr")" = 1
   done
 done
@@ -80,14 +82,14 @@ for signal in TERM USR1; do
   stop $signal "$curve" "${two[@]}" --steps 20000 --checkpoint "$folder" --checkpoint-every 0 --loss-curve "$curve"
   check "$signal to the launcher ends both ranks with 75" test $? = 75
   done_steps=$(($(wc -l <"$curve") - 1))
-  expect 0 "going on behind step $done_steps" "${two[@]}" --steps $((done_steps + 2)) --checkpoint "$folder" --resume
+  expect 0 "resuming after step $done_steps" "${two[@]}" --steps $((done_steps + 2)) --checkpoint "$folder" --resume
   expect 0 "" "${two[@]}" --steps $((done_steps + 2)) --checkpoint "$scratch/two$signal.through" --checkpoint-every 0
   check "and ends where it would have" cmp "$folder/$(cat "$folder/latest")" "$scratch/two$signal.through/$(cat "$folder/latest")"
 done
-expect 0 "going on behind step" "${one[@]}" --steps $((done_steps + 4)) --checkpoint "$folder" --resume
+expect 0 "resuming after step" "${one[@]}" --steps $((done_steps + 4)) --checkpoint "$folder" --resume
 check "another number of ranks goes on" grep -q "step-$(printf %08d $((done_steps + 4)))" "$folder/latest"
 
-# Without checkpoints a signal ends the job as before.
+# Without checkpoints the signal itself ends the job.
 stop TERM "$scratch/plain.csv" "${two[@]}" --steps 20000 --loss-curve "$scratch/plain.csv"
 check "SIGTERM without checkpoints" test $? = 143
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Sets made by the program, trained on by the program; and sets that are no good.
+# Data sets that the program writes and trains on, and data sets that are refused.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 expect 0 "" sp plan "$data/mesh16.json" -n 1 -o "$scratch/one.json"
@@ -29,7 +29,7 @@ expect 3 "nowhere" sp run "$scratch/one.json" --data "$scratch/nowhere.npy" --st
 truncate -s -100 "$scratch/mesh/y.npy"
 expect 3 "mesh/y\.npy: expected [0-9]+ bytes by its header, found" sp run "$scratch/one.json" --data "$scratch/mesh" --steps 1
 
-# Labels of 64 bits, one of which is that of a class in its low 32.
+# 64-bit labels, one of which is a valid class only in its low 32 bits.
 npy() { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2), }"; }
 expect 0 "" sp plan "$data/small.json" -n 2 --uniform N2 -o "$scratch/small.json"
 mkdir "$scratch/wide"
@@ -39,8 +39,8 @@ for way in launch "launch --threads"; do
   expect 3 "wide/y\.npy: expected labels from 0 to 3, found 4294967296 at index 3" sp $way "$scratch/small.json" --backend reference --steps 1 --warmup 0 --data "$scratch/wide" --in-order
 done
 
-# changed WHAT REGEX COMMAND... -- ARGUMENT...: a training that would go on for very long ends with 3
-# and this message when the command has changed its set.
+# changed WHAT REGEX COMMAND... -- ARGUMENT...: runs the command, which changes the data set of a
+# very long training. The training ends with 3 and a message that matches REGEX.
 changed() {
   local what=$1 regex=$2 change=() job status
   shift 2

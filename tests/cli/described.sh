@@ -1,5 +1,6 @@
 #!/bin/bash
-# Scratch memory on a machine that is only described: counted where cuDNN can be asked without a device, and where not that is said.
+# Scratch memory on an offline machine: counted where cuDNN can tell it without a device, and
+# otherwise a message says that it is not counted.
 . "$(dirname "$0")/expect.bash"
 export STRATPLAN_CACHE_DIR=$scratch/cache
 uncounted="published rates of [a-z0-9-]+, and count no scratch memory"
@@ -17,7 +18,7 @@ fi
 
 plan=$scratch/hopper.json cache=$STRATPLAN_CACHE_DIR/workspaces-h100.txt
 expect 0 "published rates of dgx-h100$" sp plan resnet18 -n 2 -b 32 -m dgx-h100 --uniform N2 -o "$plan"
-if grep -q "cannot be told" "$scratch/stderr"; then
+if grep -q "leaves out the scratch memory" "$scratch/stderr"; then
   echo "skipped: cuDNN's precompiled engines are not installed"
   exit 77
 fi

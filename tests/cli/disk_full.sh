@@ -1,5 +1,6 @@
 #!/bin/bash
-# A disk without room: exit 5, the old file is still whole, nothing half-written is left. Needs a small file system of its own.
+# A full disk: exit code 5, the old file stays whole, and no partial file is left. Needs a small
+# file system of its own.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 mkdir -p "$scratch/disk"

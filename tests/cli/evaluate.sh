@@ -7,9 +7,10 @@ expect 0 "" sp plan "$data/small.json" -n 2 -b 4 --uniform H2 -o "$scratch/two.j
 evaluate=(sp run "$scratch/one.json" --evaluate --backend reference)
 value() { grep -oE "\"$1\":[0-9.e-]+" "$scratch/stdout" | cut -d: -f2; }
 
-# Without normalization and dropout, and on the one synthetic batch, the loss is that of the next training step.
+# Without normalization and dropout, on the one synthetic batch, the loss equals the next training
+# step's loss.
 expect 0 "" sp run "$scratch/one.json" --backend reference --warmup 0 --steps 12 --optimizer adamw --checkpoint "$scratch/state" -q
-expect 0 "evaluating the state behind step 12" "${evaluate[@]}" --checkpoint "$scratch/state"
+expect 0 "evaluating the state after step 12" "${evaluate[@]}" --checkpoint "$scratch/state"
 check "loss and accuracy are printed" grep -qzE 'loss +[0-9.e-]+ over 2 samples.*accuracy +[0-9.]+ %' "$scratch/stdout"
 expect 0 "" "${evaluate[@]}" --checkpoint "$scratch/state" --json
 loss=$(value loss)
@@ -39,10 +40,10 @@ sed '/running_momentum/d' "$data/normalized.json" >"$scratch/forgetful.json"
 expect 0 "" sp plan "$scratch/forgetful.json" -n 1 -o "$scratch/forgetful_plan.json"
 expect 3 "/running_momentum.*needs the running statistics" sp run "$scratch/forgetful_plan.json" --evaluate --checkpoint "$scratch/state"
 
-# Shipped networks keep them, whether the batch is run whole or in parts.
+# Shipped networks keep running statistics, whether the batch runs whole or in micro-batches.
 expect 0 "" sp plan tiny -n 1 -b 64 -o "$scratch/tiny.json"
 for parts in 1 2; do
   expect 0 "" sp run "$scratch/tiny.json" --steps 3 --accumulate $parts --checkpoint "$scratch/tiny$parts" -q
-  expect 0 "evaluating the state behind step 5" sp run "$scratch/tiny.json" --evaluate --checkpoint "$scratch/tiny$parts"
+  expect 0 "evaluating the state after step 5" sp run "$scratch/tiny.json" --evaluate --checkpoint "$scratch/tiny$parts"
 done
 finish

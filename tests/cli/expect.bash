@@ -1,10 +1,12 @@
-# Sourced by the scripts here with their two arguments: the program and a scratch folder of their own, emptied first.
+# Sourced by the scripts of this folder, with their two arguments: the program, and a scratch folder
+# of their own, which is emptied first.
 set -uo pipefail
 program=$1 scratch=$2
 rm -rf "$scratch" && mkdir -p "$scratch"
 failures=0
 
-# expect CODE REGEX COMMAND...: the command ends with CODE and REGEX matches its standard error; an empty one anything.
+# expect CODE REGEX COMMAND...: the command ends with CODE, and REGEX matches its standard error. An
+# empty REGEX matches anything.
 expect() {
   local code=$1 regex=$2 status
   shift 2
@@ -25,7 +27,8 @@ check() {
   "$@" || { echo "FAILED: $description"; failures=$((failures + 1)); }
 }
 
-# gone PROCESS: it has ended, or does so within a minute: mpirun does not wait for ranks that it has killed, nor does everybody's process 1 reap them.
+# gone PROCESS: the process ends within a minute, or has ended. mpirun does not wait for ranks that
+# it has killed, and not every process 1 reaps them.
 gone() {
   for _ in $(seq 600); do
     grep -qsv '^[^)]*) Z' "/proc/$1/stat" || return 0
@@ -36,7 +39,7 @@ gone() {
 
 sp() { "$program" "$@"; }
 
-# needs_mpi: ends the script as skipped where ranks cannot be started.
+# needs_mpi: ends the script as skipped if ranks cannot be started.
 needs_mpi() {
   if ! command -v mpirun >/dev/null; then
     echo "skipped: no mpirun"

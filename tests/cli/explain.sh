@@ -1,5 +1,6 @@
 #!/bin/bash
-# What the program says about plans: explain, diff, bottleneck, scale. Estimates on a machine of round numbers.
+# The commands that explain plans: explain, diff, bottleneck, scale. All numbers are estimates on a
+# machine of round numbers.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 machine=$data/machine.json a=$scratch/a.json b=$scratch/b.json

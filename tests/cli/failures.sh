@@ -1,5 +1,6 @@
 #!/bin/bash
-# When something dies: a rank that is killed, hangs or throws ends the whole job within seconds, with one message that names it, and with the last checkpoint whole.
+# A rank that is killed, hangs or throws ends the whole job within seconds. One message names the
+# rank, and the last checkpoint stays whole.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 plan=$scratch/plan.json
@@ -7,7 +8,8 @@ expect 0 "" sp plan "$data/small.json" -n 2 --uniform N2 -o "$plan"
 steps=(--backend reference --warmup 0 -q --steps)
 host=$(uname -n) place="(in step [0-9]+ during .+|after step [0-9]+.*)"
 
-# start WAY [OPTION...]: training that takes minutes, until it is under way; its ranks are then in order in `ranks`.
+# start WAY [OPTION...]: starts a training that takes minutes, and waits until it runs. Sets `ranks`
+# to its processes, ascending by rank.
 start() {
   local way=$1 parent command=("$program" "$1")
   [ "$way" = mpirun ] && command=(mpirun -n 2 "$program" run)
@@ -22,7 +24,7 @@ start() {
   check "$way has two ranks" test ${#ranks[@]} = 2
 }
 
-# ends WHAT REGEX: the job, which something has happened to, ends with 6 and says this in its first line.
+# ends WHAT REGEX: the failing job ends with 6, and its first line of standard error matches REGEX.
 ends() {
   local status rank
   wait "$job"
@@ -33,11 +35,11 @@ ends() {
   for rank in "${ranks[@]}"; do check "$1: rank $rank is gone" gone "$rank"; done
 }
 
-# goes_on WAY: behind the last checkpoint.
+# goes_on WAY: training continues from the last checkpoint.
 goes_on() {
   local last
   last=$(sed 's/step-0*\([0-9]*\).*/\1/' "$scratch/state/latest")
-  expect 0 "going on behind step $last" sp "$1" "$plan" "${steps[@]}" $((last + 2)) --checkpoint "$scratch/state" --resume
+  expect 0 "resuming after step $last" sp "$1" "$plan" "${steps[@]}" $((last + 2)) --checkpoint "$scratch/state" --resume
   rm -r "$scratch/state"
 }
 
@@ -68,7 +70,7 @@ for way in $ways; do
   ends "$way, aborted" "rank 1 on $host was killed by signal 6 \(Aborted\) $place$"
 done
 
-# Without our supervisor it is mpirun that tells who was killed.
+# Without stratplan's launcher, mpirun reports which rank was killed.
 if [ "$ways" != launch ]; then
   start mpirun --checkpoint "$scratch/state" --checkpoint-every 10
   kill -KILL "${ranks[1]}"
@@ -78,7 +80,7 @@ if [ "$ways" != launch ]; then
   goes_on run
 fi
 
-# A label that is none, among those that rank 1 alone looks at before the first step.
+# An illegal label among the labels that only rank 1 checks before the first step.
 npy() { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2), }"; }
 for set in data other; do
   mkdir "$scratch/$set"
@@ -89,8 +91,8 @@ for way in $ways "launch --threads"; do
   expect 3 "^stratplan: .*y\.npy: expected labels from 0 to 3, found 9 at index 7$" sp $way "$plan" "${steps[@]}" 4 --data "$scratch/data" --in-order
   check "$way: a rank that throws says so, alone" test "$(wc -l <"$scratch/stderr")" -le 2
 done
-# Nodes may have copies that differ: rank 1's own has a wrong label among those that rank 0 looks at,
-# and rank 1 comes to it in the second step.
+# Nodes may hold different copies. Rank 1's copy has an illegal label among those that rank 0
+# checks, and rank 1 reads it in the second step.
 { npy '<i4' '8,' && head -c 12 /dev/zero && printf '\x09\0\0\0' && head -c 16 /dev/zero; } >"$scratch/other/y.npy"
 { npy '<i4' '8,' && head -c 32 /dev/zero; } >"$scratch/data/y.npy"
 rank=("$program" run "$plan" "${steps[@]}" 4 --in-order --data)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ONNX models: imported, taken as networks, run forward.
+# ONNX models: imported, used in place of networks, and run forward.
 . "$(dirname "$0")/expect.bash"
 if ! sp doctor --json | grep -q '"onnx":{"built":true'; then
   expect 5 "built without ONNX models: .*STRATPLAN_WITH_ONNX=ON" sp import "$scratch/model.onnx"
@@ -9,7 +9,8 @@ fi
 proto=/usr/include/onnx/onnx.proto
 command -v protoc >/dev/null && [ -f $proto ] || { echo "skipped: no protoc, or no $proto"; exit 77; }
 
-# model FILE OPERATOR: x (open batch, 18, 16, 16) -> Conv -> OPERATOR -> GlobalAveragePool -> Flatten -> Gemm -> Softmax
+# model FILE OPERATOR: writes a model with an open batch: x (N, 18, 16, 16) -> Conv -> OPERATOR ->
+# GlobalAveragePool -> Flatten -> Gemm -> Softmax
 model() {
   local weights='dims: 4 dims: 18 dims: 1 dims: 1 data_type: 1' matrix='dims: 3 dims: 4 data_type: 1'
   for i in $(seq 72); do weights+=" float_data: 0.$((i % 9))"; done
@@ -31,7 +32,7 @@ EOF
 }
 
 model "$scratch/model.onnx" Relu
-expect 3 'the batch is left open \("N" of x\): --batch says' sp import "$scratch/model.onnx"
+expect 3 'the batch is left open \("N" of x\): set --batch' sp import "$scratch/model.onnx"
 expect 0 "the softmax at the end, softmax, is part of the loss" sp import "$scratch/model.onnx" -b 4 -o "$scratch/model.json" --weights "$scratch/weights.safetensors"
 check "what it became is printed" grep -q 'model: 6 layers, 84 parameters' "$scratch/stdout"
 expect 0 "" sp import "$scratch/model.onnx" -b 4
@@ -40,7 +41,7 @@ expect 0 "" sp import "$scratch/model.onnx" -b 4 --loss mse --json -o "$scratch/
 check "another loss keeps the softmax" grep -q '"layers":7' "$scratch/stdout"
 expect 2 "--loss" sp import "$scratch/model.onnx" --loss hinge
 
-# A name that is no text is made text, in all files.
+# A name that is not valid UTF-8 is made valid in all files.
 LC_ALL=C sed 's/conv/co\xff\x1b/' "$scratch/model.onnx" >"$scratch/bytes.onnx"
 expect 0 "" sp import "$scratch/bytes.onnx" -b 4 --json -o "$scratch/bytes.json" --weights "$scratch/bytes.safetensors"
 expect 0 "" sp plan "$scratch/bytes.json" -n 1
@@ -52,13 +53,13 @@ model "$scratch/split.onnx" Split
 expect 3 'a node that no layer computes: activation \(Split, opset 13\)$' sp plan "$scratch/split.onnx" -n 2 -b 4
 expect 3 "nowhere.onnx: can not be opened" sp plan nowhere.onnx -n 2
 
-# A network wherever one is taken.
+# A model is accepted wherever a network is.
 expect 0 "model.onnx: the softmax at the end" sp plan "$scratch/model.onnx" -n 2 -b 4 --uniform H2 -o "$scratch/split.json"
 expect 0 "" sp plan "$scratch/model.json" -n 1 -o "$scratch/one.json"
 expect 0 "" sp predict "$scratch/split.json"
 expect 0 "" sp launch "$scratch/split.json" --verify --steps 1
 
-# Forward, on any plan, from a set with labels or from samples alone.
+# Forward, with any plan, on a data set with labels or on samples alone.
 expect 0 "" sp data mesh -o "$scratch/set" --samples 9 --size 16 --block 4
 forward=(--forward --weights "$scratch/weights.safetensors")
 expect 0 "leaves out 1 of the samples" sp run "$scratch/one.json" "${forward[@]}" --data "$scratch/set/x.npy" -o "$scratch/y.npy"
@@ -70,9 +71,9 @@ check "labels do not matter" cmp -s "$scratch/alone.npy" "$scratch/set.npy"
 expect 0 "" sp launch "$scratch/split.json" "${forward[@]}" --data "$scratch/set" -o "$scratch/two.npy" --probabilities
 check "on two ranks, too" grep -qa "'shape': (8, 3)" "$scratch/two.npy"
 
-# Training goes on from the weights.
+# Training continues from the imported weights.
 expect 0 "" sp run "$scratch/one.json" --weights "$scratch/weights.safetensors" --lr 0 --warmup 0 --steps 1 --checkpoint "$scratch/state"
-expect 0 "behind step 1" sp run "$scratch/one.json" --forward --checkpoint "$scratch/state" --backend reference --data "$scratch/set" -o "$scratch/same.npy"
+expect 0 "after step 1" sp run "$scratch/one.json" --forward --checkpoint "$scratch/state" --backend reference --data "$scratch/set" -o "$scratch/same.npy"
 check "which a rate of zero leaves as they are" cmp -s "$scratch/alone.npy" "$scratch/same.npy"
 expect 0 "" sp run "$scratch/one.json" --evaluate --weights "$scratch/weights.safetensors"
 

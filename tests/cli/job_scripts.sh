@@ -1,6 +1,6 @@
 #!/bin/bash
-# Scripts for batch systems, run by bash with stand-ins for what starts ranks: they hand on the very
-# words of the command line and run nothing else.
+# Scripts for batch systems, run by bash with stand-ins for the commands that start ranks. The
+# scripts must pass on the exact words of the command line and run nothing else.
 . "$(dirname "$0")/expect.bash"
 mkdir "$scratch/bin"
 printf '#!/bin/bash\nprintf "%%s\\0" "$@" >"$words"\n' >"$scratch/bin/srun"
@@ -9,7 +9,7 @@ cp "$scratch/bin/srun" "$scratch/bin/jsrun"
 cp "$scratch/bin/srun" "$scratch/bin/flux"
 export words=$scratch/words
 
-# runs SYSTEM PROGRAM OUTPUT: the script starts PROGRAM with -o OUTPUT, and leaves nothing behind.
+# runs SYSTEM PROGRAM OUTPUT: the script starts PROGRAM with -o OUTPUT, and leaves no file behind.
 runs() {
   local called=$program
   program=$2
@@ -29,7 +29,7 @@ for system in slurm lsf flux; do
     'a$(touch pwned).json' 'a`touch pwned`.json' '"; touch pwned; "' "'; touch pwned; '" 'a b\c&*?!~{1,2}.json'; do
     runs $system "$program" "$output"
   done
-  # The program's own path is no safer.
+  # The program's own path may hold special characters, too.
   odd=$scratch/'it'"'"'s $(touch pwned) "`touch pwned`"'
   mkdir -p "$odd"
   ln -sf "$program" "$odd/stratplan"

@@ -12,18 +12,18 @@ expect 0 "" env PATH=/nowhere "$program" launch "$plan" --threads --steps 2 --ve
 check "standard output is JSON alone" grep -q '^{.*"step_seconds".*}$' "$scratch/stdout"
 expect 3 "for 4 ranks, but --ranks says 3" sp launch "$plan" -n 3 --steps 1
 
-# The same numbers, whichever way the ranks talk.
+# The numbers do not depend on how the ranks communicate.
 expect 0 "" sp launch "$plan" --steps 1 --backend reference --dump "$scratch/processes.safetensors"
 expect 0 "" sp launch "$plan" --threads --steps 1 --backend reference --dump "$scratch/threads.safetensors"
 check "threads and processes agree bit by bit" cmp -s "$scratch/processes.safetensors" "$scratch/threads.safetensors"
 
-# What is wrong on all ranks is said once.
+# An error that all ranks see is reported once.
 cp "$data/small.json" "$scratch/network.json"
 expect 5 "cannot be written" sp launch "$plan" --steps 1 -o "$scratch/stdout/timings.json"
 expect 3 "nowhere" sp launch "$plan" --steps 1 --data "$scratch/nowhere.npy"
 check "the error is said once" test "$(grep -c nowhere.npy "$scratch/stderr")" = 1
 
-# A rank that is killed ends all, at once and with one message.
+# A rank that is killed ends all ranks at once, with one message.
 "$program" launch "$plan" --steps 1000000 --quiet >"$scratch/killed.out" 2>"$scratch/killed.err" &
 launcher=$!
 rank=

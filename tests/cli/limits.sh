@@ -1,10 +1,12 @@
 #!/bin/bash
-# Networks at the largest numbers that one may state, and beyond: a plan, or one line and the exit code that README.md gives. Never a signal.
+# Networks at the largest allowed numbers, and beyond: the result is a plan, or one line and the
+# documented exit code (docs/reference/exit-codes.md), never a signal.
 . "$(dirname "$0")/expect.bash"
 tiny=$(cd "$(dirname "$0")/../../networks" && pwd)/tiny.json
 filters() { sed "s/\"filters\": 4,/\"filters\": $1,/" "$tiny"; }
 
-# says CODE REGEX RANKS NETWORK [OPTION ...]: so ends a plan, with one such line if any, and sanitizers find nothing.
+# says CODE REGEX RANKS NETWORK [OPTION ...]: `plan` ends with CODE. If REGEX is not empty, one line
+# matches it. Sanitizers find nothing.
 says() {
   local code=$1 regex=$2 ranks=$3 network=$4
   shift 4
@@ -27,6 +29,6 @@ for ranks in 1 2; do
   says 2 "--batch: expected an integer from 1 to 2147483647, found 2147483648" $ranks tiny -b 2147483648
 done
 says 2 "each from 1 to 2147483647" 2 tiny --input-size 8,2147483648
-# Memory enough for all of it: they are planned.
+# With enough memory these networks are planned.
 says 0 "" 1 "$scratch/largest.json" --memory 1048576TiB
 finish

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Plans in bf16 and fp16: smaller, faster by their rates, trained and verified by the reference backend, and refused by the one that cannot.
+# Plans in bf16 and fp16: they need less memory, are faster by the stated rates, are trained and
+# verified by the reference backend, and are refused by the backend that cannot run them.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 bytes_of() { sp predict "$1" -m "$data/machine.json" --json 2>/dev/null | grep -oE '"memory_bytes":[0-9]+' | head -1 | cut -d: -f2; }
@@ -13,13 +14,14 @@ for precision in fp32 bf16 fp16; do
 done
 check "bf16 takes less memory than fp32" test "$(bytes_of "$scratch/bf16.json")" -lt "$(bytes_of "$scratch/fp32.json")"
 
-# A scale that no gradient survives: told where gradients are to be compared, lived through where not.
+# A loss scale at which all gradients overflow: an error where gradients are compared, otherwise
+# training continues.
 expect 7 "gradients of the first step overflowed at a loss scale of 1[0-9]+: a smaller --loss-scale" \
   sp launch "$scratch/fp16.json" --threads --backend reference --verify --steps 1 --loss-scale 1e12 --quiet
 expect 0 "" sp launch "$scratch/fp16.json" --threads --backend reference --steps 2 --loss-scale 1e12 --quiet --json
 check "a step that overflows is left out" grep -qE '"losses":\[([0-9.]+),' "$scratch/stdout"
 
-# From a checkpoint training goes on with the scale that it had.
+# A checkpoint keeps the loss scale.
 expect 0 "" sp launch "$scratch/fp16.json" --threads --backend reference --steps 3 --warmup 0 --loss-scale 1e12 --quiet --checkpoint "$scratch/state"
 check "the scale is kept" grep -q '"loss_scale":"125000000000 0"' "$scratch/state/step-00000003.safetensors"
 

@@ -14,7 +14,8 @@ Kernel convolution(std::int64_t channels, KernelKind kind = KernelKind::Convolut
   return {.kind = kind, .x = {{1, channels, 1, 8, 8}}, .y = {{1, 8, 1, 8, 8}}};
 }
 
-/// Takes as many bytes as there are channels, and counts how often it is asked.
+/// A device whose kernels need as many bytes as there are channels. Counts in `asked` how often it
+/// is asked.
 OfflineDevice counting(int& asked, const std::string& library = "one") {
   return {library, [&asked](const Kernel& kernel) {
             ++asked;

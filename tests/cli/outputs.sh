@@ -1,6 +1,7 @@
 #!/bin/bash
-# Where outputs go and what becomes of them: files, links, FIFOs, devices, and standard output and error that are closed, full or without a
-# reader. Device files are made on a file system of this test's own, in a mount namespace of its own: never those of the machine.
+# Outputs to files, links, FIFOs and devices, and to standard output and error that are closed, full
+# or without a reader. Device files are made on a file system in a mount namespace of this test,
+# never among the machine's own.
 if [ -z "${STRATPLAN_OWN_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
   STRATPLAN_OWN_NAMESPACE=1 exec unshare -m "$0" "$@"
 fi
@@ -76,7 +77,7 @@ expect 0 "^stratplan: results go to stratplan_results/escaped-[0-9a-f]{8}-1x[0-9
 is "results lie where they should" -d deep/below/stratplan_results
 check "and nowhere else" test -z "$(find . -name '*escaped*' -not -path './deep/below/stratplan_results/*')"
 
-# ---------------------------------------------------------------- closed descriptors, pipes without readers
+# -------------------------------------------------- closed descriptors, pipes without readers
 mkfifo pipe
 exec 4<>pipe 5>pipe 4<&- # 5: nobody will read it
 without() { local descriptor=$1; shift; eval '"$@"' "$descriptor>&-"; }

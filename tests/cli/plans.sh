@@ -1,5 +1,6 @@
 #!/bin/bash
-# Plans that contradict what they are used with, and places that cannot be written: exit codes, messages, nothing half-written.
+# Plans that contradict the files they are used with, and outputs that cannot be written: exit
+# codes, messages, no partial file.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 plan=$scratch/plan.json
@@ -9,11 +10,12 @@ check "plan.json is written" test -s "$plan"
 expect 0 "" sp predict "$plan"
 expect 0 "published rates" sp predict "$plan" -m "$data/machine.json" --json
 
-# A hand-written plan needs no more than this.
+# A hand-written plan needs no more keys than these.
 echo "{\"schema_version\": 1, \"network\": {\"source\": \"$data/small.json\"}, \"batch\": 2, \"ranks\": 2, \"decomposition\": \"N2\"}" >"$scratch/hand.json"
 expect 0 "" sp predict "$scratch/hand.json"
 
-# Ranks: of the grids, of the command line, and ranks that no decomposition allows.
+# Errors in the number of ranks: in the grids, on the command line, and a number that no
+# decomposition allows.
 sed 's/"ranks": 2/"ranks": 3/' "$scratch/hand.json" >"$scratch/ranks.json"
 expect 3 "ranks\.json.*(rank|N2)" sp predict "$scratch/ranks.json"
 expect 3 "2 ranks" sp run "$plan" -n 3
@@ -35,7 +37,8 @@ expect 3 "half\.json" sp run "$scratch/half.json"
 sed 's/{/{"frobnicate": 1, /' "$scratch/hand.json" >"$scratch/unknown.json"
 expect 3 "unknown|frobnicate" sp predict - <"$scratch/unknown.json"
 
-# Of a machine with several ways between devices the plan says which transfer goes which; on processors there is one, and the plan runs all the same.
+# On a machine with several transports between devices, the plan says which transfer uses which.
+# Processors have one transport, and the plan runs there all the same.
 table='[{"bytes": 4, "median_seconds": 1e-6, "choice": "mpi", "others": {"nccl": 2e-5}}, {"bytes": 1024, "median_seconds": 2e-5, "choice": "nccl"}]'
 sed "s/\"levels\"/\"one_way\": $table, \"both_ways\": $table, \"collectives\": {\"all_reduce f32 2\": $table}, \"levels\"/" "$data/machine.json" >"$scratch/ways.json"
 expect 0 "" sp plan "$data/small.json" -n 2 -m "$data/machine.json" -o "$scratch/one_way.json"
@@ -45,15 +48,15 @@ check "small transfers by mpi, larger ones by nccl" grep -zqE '\[[^]]*"from_byte
 expect 0 "" sp predict "$scratch/by_ways.json" -m "$scratch/ways.json"
 expect 0 "" sp launch "$scratch/by_ways.json" --threads --backend reference --verify --steps 1
 expect 0 "" sp diff "$scratch/one_way.json" "$scratch/by_ways.json"
-check "the difference is told" grep -q "as run says.*mpi from 0 bytes, nccl from 64 bytes" "$scratch/stdout"
+check "the difference is told" grep -q "chosen by run.*mpi from 0 bytes, nccl from 64 bytes" "$scratch/stdout"
 
-# Places that cannot be written: found before anything is measured.
+# Outputs that cannot be written are found before anything is measured.
 touch "$scratch/file"
 expect 5 "file/plan\.json|file" sp plan "$data/small.json" -n 2 -o "$scratch/file/plan.json"
 expect 5 "file" sp autotune "$data/small.json" -n 2 -o "$scratch/file/results"
 check "an unwritable folder is found before anything is planned or measured" test -z "$(grep -E "planning|measuring" "$scratch/stderr")"
 check "nothing is left behind" test -z "$(find "$scratch" -name '*.tmp*')"
-# Extents near the largest: kernels of which the library takes no care have an answer, too.
+# Extents near the largest: kernels whose shapes the library does not support get an answer, too.
 data=$(dirname "$0")/data
 for ranks in 1 2; do
   expect 4 "does not fit into" sp plan "$data/many_filters.json" -n $ranks

@@ -1,14 +1,15 @@
 #!/bin/bash
-# Each kernel is measured once, with all that its time depends on; a machine whose pace has changed has a few of them measured again and keeps its profile.
+# Each kernel is measured once per set of attributes that its time depends on. If a machine has
+# become slower or faster, a few kernels are measured again and the profile stays.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 export STRATPLAN_CACHE_DIR=$scratch/cache
 machine=$scratch/cache/machine-1x1.json
 network=(--backend reference -n 1)
 
-# measured: kernels that the last command has measured, in all of its turns.
+# measured: prints the number of kernels that the last command measured, in all of its turns.
 measured() { tr '\r' '\n' <"$scratch/stderr" | awk '$1 == "measuring" && $3 == "kernels" { sum += $2 } END { print sum + 0 }'; }
-# kept: kernels in the profile.
+# kept: prints the number of kernels in the profile.
 kept() { grep -c '^  "[^"]*": {$' <(sed -n '/^ "kernels": {/,/^ }/p' "$machine"); }
 
 expect 0 "" sp profile "$data/bounded.json" "${network[@]}"
@@ -19,10 +20,10 @@ done
 expect 0 "" sp profile "$data/bounded.json" "${network[@]}"
 check "a second call measures none" test "$(measured)" = 0
 
-# A profile of a machine that was sixty-four times as fast.
+# The profile of a machine that is sixty-four times as fast.
 awk '/_seconds": / && kernels { n = split($0, part, ": "); comma = /,$/ ? "," : ""; $0 = part[1] ": " part[2] / 64 comma } /^ "kernels"/ { kernels = 1 } { print }' "$machine" >"$scratch/fast.json"
 cp "$scratch/fast.json" "$machine"
-# Without --fresh the runs may be kept, and with them what was found of the pace then.
+# Without --fresh, autotune may keep earlier runs, and with them the drift that it found then.
 for call in 1 2 3; do
   [ $call = 3 ] && fresh=() || fresh=(--fresh)
   expect 0 "" sp autotune "$data/bounded.json" "${network[@]}" --rounds 1 "${fresh[@]}" -o "$scratch/results"
@@ -34,7 +35,7 @@ for call in 1 2 3; do
   check "call $call: it is recorded" grep -q '^ "drift": {$' "$scratch/results/machine.json"
 done
 
-# A request that is not one.
+# Malformed requests.
 echo '{"ranks": 1}' >"$scratch/request.json"
 expect 3 "^stratplan: .*request\.json: expected a key \"threads_per_rank\", found none$" sp profile --request "$scratch/request.json" -o "$scratch/machine.json"
 echo '[' >"$scratch/request.json"

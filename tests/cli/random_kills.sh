@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ranks killed at random steps: every job ends and leaves nobody behind, and training that is taken up again after each ends, bit for bit,
-# where it would have without. KILLS=5 for a short look.
+# Kills ranks at random steps. Every job ends and leaves no process behind. Training that continues
+# after each kill ends bit for bit as training without a kill. KILLS=5 for a short run.
 . "$(dirname "$0")/expect.bash"
 needs_mpi
 kills=${KILLS:-50}
@@ -10,7 +10,7 @@ run=("$program" run "$scratch/plan.json" --backend reference --warmup 0 -q --ste
 expect 0 "" "${run[@]}" --checkpoint "$scratch/whole" --checkpoint-every 0
 
 rows() { [ -s "$curve" ] && wc -l <"$curve" || echo 0; }
-# ranks JOB: the processes that mpirun, the job's child, has started.
+# ranks JOB: prints the processes that mpirun, the job's child, has started.
 ranks() { for launcher in $(pgrep -P "$1"); do pgrep -P "$launcher"; done; }
 
 RANDOM=20261121
@@ -40,7 +40,7 @@ for ((kill = 1; kill <= kills; ++kill)); do
   [ $status = 6 ] && [ $left = 0 ] && clean=$((clean + 1))
   [ $took_ms -gt $longest_ms ] && longest_ms=$took_ms
 done
-expect 0 "going on behind step" "${run[@]}" --checkpoint "$folder" --checkpoint-every $every --resume
+expect 0 "resuming after step" "${run[@]}" --checkpoint "$folder" --checkpoint-every $every --resume
 last=step-$(printf %08d $steps).safetensors
 check "weights and optimizer state are those of the uninterrupted run" cmp "$folder/$last" "$scratch/whole/$last"
 echo "$clean of $kills clean ends, the slowest after $longest_ms ms; $steps steps, a checkpoint every $every"

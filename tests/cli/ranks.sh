@@ -19,12 +19,13 @@ check "the report shows the loss" grep -q "^loss .* in the first step" "$scratch
 # One rank needs no mpirun.
 expect 0 "" sp plan "$data/small.json" -n 1 -o "$scratch/one.json"
 expect 0 "" env PATH=/nowhere "$program" run "$scratch/one.json" --steps 1
-# Nor do several: without it they talk over sockets.
+# Several ranks need no mpirun either: without it they use sockets.
 expect 0 "" env PATH=/nowhere "$program" run "$plan" --steps 1 --verify
 expect 3 "no_such.h5" env PATH=/nowhere "$program" run "$plan" --steps 1 --data "$scratch/no_such.h5"
 check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
 
-# Started from outside, rightly and wrongly; the message comes once.
+# The program under mpirun, with the right and with a wrong number of ranks. The message is printed
+# once.
 expect 0 "" mpirun -n 2 "$program" run "$plan" --steps 1
 expect 3 "for 2 ranks.*3" mpirun -q -n 3 "$program" run "$plan" --steps 1
 check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
@@ -32,11 +33,12 @@ expect 0 "" sp plan "$data/small.json" -n 2 --uniform W2 -o "$scratch/other.json
 expect 3 "rank 1 runs another plan" mpirun -q -n 1 "$program" run "$plan" --steps 1 : -n 1 "$program" run "$scratch/other.json" --steps 1
 expect 5 "stdout/timings\.json" sp run "$plan" --steps 1 -o "$scratch/stdout/timings.json"
 
-# Links of a cluster, for which two ranks in turn are a node; the file is a machine that plans are made for.
+# Measures the links of a cluster in which two consecutive ranks form a node. The file is a machine
+# to plan for.
 expect 0 "" mpirun -n 4 "$program" profile --links --ranks-per-node 2 --largest 64KiB -o "$scratch/links.json"
 check "collectives of one rank per node" grep -q '"all_reduce f32 2x1"' "$scratch/links.json"
 check "pairs across nodes" grep -q '"2 pairs per node across"' "$scratch/links.json"
 expect 0 "" sp plan "$data/small.json" -n 4 -m "$scratch/links.json"
-expect 2 "what ranks run" sp profile --links -o "$scratch/links.json"
+expect 2 "--links needs ranks" sp profile --links -o "$scratch/links.json"
 expect 2 "needs --output" mpirun -q -n 2 "$program" profile --links
 finish

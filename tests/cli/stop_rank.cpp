@@ -1,5 +1,5 @@
-// Preloaded into every process of a job: the rank that STOP_RANK names stops itself, before its
-// main() begins or, with STOP_IN=MPI_Init, in there.
+// Preloaded into every process of a job. The rank that STOP_RANK names stops itself before its
+// main() begins or, with STOP_IN=MPI_Init, in MPI_Init.
 #include <unistd.h>
 
 #include <csignal>

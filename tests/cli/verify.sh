@@ -1,11 +1,11 @@
 #!/bin/bash
-# Plans on real ranks, more of them than cores, held against an undivided run: each decomposition alone, a plan that changes between layers and one whose layers
-# all differ.
+# Compares plans on real ranks, more of them than cores, with an undivided run: each decomposition
+# alone, a plan that changes between layers, and one whose layers all differ.
 . "$(dirname "$0")/expect.bash"
 needs_mpi
 plan=$scratch/plan.json
 
-# verify WHAT: the plan at hand
+# verify WHAT: runs $plan with --verify. WHAT names the case in messages.
 verify() {
   expect 0 "" sp run "$plan" --steps 1 --verify </dev/null  # mpirun would read the cases
   check "$1 is verified" grep -q "passed" "$scratch/stdout"
@@ -31,7 +31,7 @@ hepcnn 96,96 6 C3 F2
 cosmoflow128 64,64,64 4 D2 H2
 CASES
 
-# regrid LAYER GRID: in the plan at hand
+# regrid LAYER GRID: changes the layer's grid in $plan.
 regrid() { sed -i "/\"$1\": {/,/}/ s/\"grid\": \"[^\"]*\"/\"grid\": \"$2\"/" "$plan"; }
 
 expect 0 "" sp plan hepcnn -n 4 -b 2 --input-size 96,96 --uniform H4 -o "$plan"
@@ -46,7 +46,7 @@ for i in "${!layers[@]}"; do regrid "${layers[i]}" "${grids[i]}"; done
 check "neighbours differ" test "$(grep -o '"grid": "[^"]*"' "$plan" | head -11 | uniq | wc -l)" = 11
 verify "a plan whose layers all differ"
 
-# What the planner chooses to fit is written in the plan, and runs.
+# Options that the planner chooses to save memory are written in the plan, and run.
 while read -r network size limit keys; do
   expect 0 "" sp plan "$network" -m lassen -n 2 -b 8 --input-size "$size" --memory "$limit" -o "$plan" --json
   check "to fit $network into $limit is told" grep -q '"to_fit"' "$scratch/stdout"
@@ -57,7 +57,7 @@ hepcnn 96,96 40MiB micro_batches
 resnet18 64,64 72MiB recompute
 CASES
 
-# What saves memory changes no numbers.
+# Memory-saving options change no numbers.
 while read -r network size ranks options; do
   expect 0 "" sp plan "$network" -n "$ranks" -b 4 --input-size "$size" $options -o "$plan"
   verify "$network on $ranks ranks with $options"

@@ -1,5 +1,5 @@
-// All fields are taken apart by structured bindings: a field more does not compile until it is
-// written or left out here, with a reason.
+// Structured bindings take all fields apart. So a new field does not compile until this file writes
+// it, or leaves it out and says why.
 #include "golden/canonical_text.hpp"
 
 #include <fmt/format.h>
@@ -132,14 +132,14 @@ std::string text_of(std::int64_t value) { return std::to_string(value); }
 std::string text_of(int value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }
 
-/// A flag says all by its name.
+/// A flag needs no value: its name says all.
 std::string details(bool) { return ""; }
 std::string details(const auto& value) { return " " + text_of(value); }
 
 constexpr std::array window_names{"window-d", "window-h", "window-w"};
 constexpr std::array scale_names{"scale-d", "scale-h", "scale-w"};
 
-/// What is not as it usually is, in the order in which it is said.
+/// Collects the attributes that differ from their usual values, in the order of the calls.
 struct Peculiarities {
   void say(const char* name, const auto& value, const auto& expected) {
     if (value != expected) text += fmt::format(" {}{}", name, details(value));
@@ -214,13 +214,13 @@ struct Peculiarities {
   }
   void operator()(const Activation& attributes) {
     const auto& [function, constants] = attributes;
-    static_cast<void>(function);  // the key says it
+    static_cast<void>(function);  // the key contains it
     say("scalar", constants[0], 0.0);
     say("maximum", constants[1], 0.0);
   }
   void operator()(const Binary& attributes) {
     const auto& [function, second, of] = attributes;
-    static_cast<void>(function), static_cast<void>(of);  // the key says them
+    static_cast<void>(function), static_cast<void>(of);  // the key contains them
     say("second", second, Shape{});
   }
   void operator()(const LocalResponse& attributes) { say("response", attributes, LocalResponse{}); }
@@ -245,8 +245,8 @@ struct Peculiarities {
   }
 };
 
-/// The key, and whatever else is not what it usually is. Lowering leaves the layer's epsilon in
-/// BatchNormStatistics, which do not read it.
+/// Returns the key and every attribute that differs from its usual value. Lowering leaves the
+/// layer's epsilon in BatchNormStatistics, which does not read it.
 std::string text_of(const Kernel& kernel) {
   const auto& [kind, x, y, type, attributes] = kernel;
   Peculiarities peculiar{.reads_epsilon = kind != KernelKind::BatchNormStatistics};
@@ -284,7 +284,7 @@ class Writer {
     text_ += '\n';
   }
 
-  /// A slice comes behind what it is a slice of.
+  /// A slice is numbered after the buffer that it is a slice of.
   std::string name(BufferId id) {
     if (id < 0) return "-";
     int& number = numbers_[static_cast<std::size_t>(id)];
@@ -352,7 +352,7 @@ class Writer {
          name(value));
   }
 
-  /// Buffers that nothing touches take no memory unless they are persistent.
+  /// Buffers that no op touches take no memory unless they are persistent.
   void write_buffers() {
     std::vector<BufferId> untouched;
     for (BufferId id = 0; id < static_cast<BufferId>(program_.buffers.size()); ++id)
@@ -367,7 +367,7 @@ class Writer {
   void write(std::size_t number, const Buffer& buffer) {
     const auto& [its_name, tensor_class, type, region, layer, persistent, inside, first, last,
                  offset] = buffer;
-    static_cast<void>(its_name);  // for people
+    static_cast<void>(its_name);  // the name is only for readers
     line("b{} {} {} {} layer {} in {} at {} from {} to {}", number, word(tensor_class), word(type),
          text_of(region), layer,
          inside >= 0  ? name(inside)
@@ -383,7 +383,7 @@ class Writer {
   }
 
   const Program& program_;
-  std::vector<int> numbers_;     ///< by BufferId; -1: not named yet
+  std::vector<int> numbers_;     ///< by BufferId; -1: not numbered yet
   std::vector<BufferId> order_;  ///< by number
   std::string text_;
 };

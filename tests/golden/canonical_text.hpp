@@ -1,27 +1,27 @@
 #pragma once
-// Programs as text without any name that a rebuild may change: what is hashed for the record, and
-// shown where a hash differs. canonical_text.cpp is the one place of the record that knows the
-// types of programs and kernels; it changes with them, the text does not.
+// Programs as text without any name that a rebuild may change. The record hashes this text, and
+// shows it where a hash differs. In the record, only canonical_text.cpp knows the types of programs
+// and kernels. It changes with these types; the text does not.
 #include <string>
 
 #include "model/partition/program/program.hpp"
 
 namespace stratplan::golden {
 
-/// One rank's program: a line per operation in order, then its buffers, parameters and totals, then
-/// what each operation waits for.
+/// One rank's program: a line per op in order, then its buffers, parameters and totals, then the
+/// dependences of each op.
 struct Text {
   std::string title;    ///< "rank 1"
   std::string lines;    ///< each ends in a newline
-  std::size_t ops = 0;  ///< the first so many lines are operations
+  std::size_t ops = 0;  ///< number of ops, which are the first lines
 };
 
-/// Everything that execution or price depends on. Buffers are numbered as operations touch them;
-/// layers, which are the network's, are numbers too.
+/// Returns everything that execution or price depends on. Buffers are numbered in the order in
+/// which ops touch them. Layers, which belong to the network, are numbers too.
 Text canonical_text(const Program& program);
 
-/// What backends and prices know of a kernel: its key, its operands, operations and bytes; one
-/// line.
+/// Returns all that backends and prices know of a kernel, in one line: key, operands, operations
+/// and bytes.
 std::string canonical_line(const Kernel& kernel);
 
 }  // namespace stratplan::golden

@@ -24,9 +24,9 @@ namespace {
 
 // ---------------------------------------------------------------- networks
 
-/// Sizes are those of the files: lowering takes as long for large samples as for small ones.
-/// `every`: each option but the first is taken with each decomposition (1), or with every second
-/// one, ...: the next option with the next ones.
+/// Extents are those of the network files, since lowering takes as long for large samples as for
+/// small ones. `every`: each option but the first is combined with one in `every` decompositions;
+/// successive options take different ones.
 struct NetworkRow {
   const char* name;
   std::int64_t batch;
@@ -58,7 +58,7 @@ constexpr std::array network_rows{
     NetworkRow{"gates", 12, 2},
 };
 
-/// Read once.
+/// Returns all networks, which are read at the first call.
 const std::vector<Network>& networks() {
   static const std::vector<Network> all = [] {
     std::vector<Network> read;
@@ -76,8 +76,8 @@ const std::vector<Network>& networks() {
 
 // ---------------------------------------------------------------- decompositions
 
-/// Grids are wished for in turn, by block or by layer; what a layer cannot split it repeats
-/// (nearest_legal).
+/// The grids that blocks or layers ask for, in turn. A layer that cannot be split like that repeats
+/// its work instead (nearest_legal).
 enum class InTurn { Blocks, Layers };
 struct DecompositionRow {
   std::vector<const char*> grids;
@@ -126,7 +126,7 @@ const std::vector<DecompositionRow> decomposition_rows{
     {{"D2 | H3 W2", "N2 R6", "R3 C4"}, InTurn::Layers},
 };
 
-/// "N2_H2+F4" for "N2 | H2" and "F4" in turn.
+/// For example "N2_H2+F4" for "N2 | H2" and "F4" in turn.
 std::string name_of(const DecompositionRow& row) {
   std::string name = row.in_turn == InTurn::Layers ? "layers:" : "";
   for (const std::string grid : row.grids) {
@@ -156,10 +156,10 @@ LayerDecompositions decompositions_of(const Network& network, const Decompositio
 
 // ---------------------------------------------------------------- options
 
-/// A program's ingredients.
+/// All that a case's programs are made from.
 struct Recipe {
   Network network;
-  LayerDecompositions layers{};  ///< made between an option's two steps
+  LayerDecompositions layers{};  ///< set between of_network and of_execution
   Execution execution{};
   bool infers = false, by_transports = false;
 };
@@ -268,7 +268,7 @@ Recipe recipe_of(const Network& network, const DecompositionRow& row, const Opti
   return recipe;
 }
 
-/// Transports by size for all transfers that the programs have, on nodes of half of the ranks.
+/// Returns transports by size for all transfers of the programs, on nodes of half of the ranks.
 Transports transports_of(const std::vector<Program>& programs) {
   const int ranks = programs.front().ranks;
   const Transports::BySize by_size{
@@ -318,7 +318,7 @@ Text text_of_lines(std::string title, const std::vector<std::string>& lines) {
   return text;
 }
 
-/// A default kernel of each kind, and of each function in both directions.
+/// Returns a default kernel of each kind, and of each pointwise function in both directions.
 std::vector<Kernel> kinds_of_kernels() {
   std::vector<Kernel> kernels;
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
@@ -336,7 +336,7 @@ std::vector<Kernel> kinds_of_kernels() {
   return kernels;
 }
 
-/// The change of kernels whose attributes have the member, and no change of others.
+/// A change of kernels whose attributes have the member. Other kernels stay as they are.
 #define SP_CHANGE(member, ...)                                            \
   [](Kernel& kernel) {                                                    \
     std::visit(                                                           \
@@ -346,7 +346,7 @@ std::vector<Kernel> kinds_of_kernels() {
         kernel.attributes);                                               \
   }
 
-/// A default kernel of each kind, and others that differ in one field each.
+/// Returns the text of a default kernel of each kind, and of kernels that differ in one field each.
 Text kernel_catalogue() {
   using Change = void (*)(Kernel&);
   constexpr std::array<Change, 19> changes{
@@ -386,14 +386,14 @@ Text kernel_catalogue() {
       lines.push_back(canonical_line(kernel));
     }
   }
-  std::ranges::sort(lines);  // the order of kinds is nobody's business
+  std::ranges::sort(lines);  // the order of enumerators must not matter
   return text_of_lines("catalogue", lines);
 }
 #undef SP_CHANGE
 
 // ---------------------------------------------------------------- plans
 
-/// On described machines: nothing is measured, so that plans depend on nothing but the files.
+/// Plans on described machines. Nothing is measured, so the plans depend on the files alone.
 struct PlanRow {
   const char* network;
   const char* machine;
@@ -440,7 +440,8 @@ std::string name_of(const PlanRow& row) {
   return name;
 }
 
-/// Sentences may be reworded: whether there is one is recorded, not its text.
+/// Returns whether a value is a sentence, which may be reworded. The record holds only whether it
+/// is there.
 bool is_sentence(const Json& value, const std::string& pointer) {
   const auto ends = [&](std::string_view key) { return pointer.ends_with(key); };
   return value.is_string() && (ends("/reranking") || ends("/infeasible") ||
@@ -453,7 +454,7 @@ void flatten(const Json& value, const std::string& pointer, std::vector<std::str
   for (const auto& [key, inner] : value.items()) flatten(inner, pointer + "/" + key, lines);
 }
 
-/// By a program that sees nothing of the environment but where the shipped files are.
+/// Plans with a program that sees nothing of the environment but the place of the shipped files.
 Text plan_text(const PlanRow& row, const std::string& stratplan) {
   const std::string command = fmt::format(
       "env -i ASAN_OPTIONS=detect_leaks=0 STRATPLAN_DATA_DIR='{}' STRATPLAN_CACHE_DIR=/nonexistent "
@@ -493,7 +494,7 @@ std::vector<Case> all_cases() {
       for (std::size_t o = 0; o < option_rows.size(); ++o) {
         if (o > 0 && (o + d + n) % every != 0) continue;
         if (option_rows[o].halves && !splits) continue;
-        // One of an option's decompositions, another for each network.
+        // Exactly one decomposition of each option is exact, another one for each network.
         const std::size_t nth = o == 0 ? d : d / every;
         const std::size_t of =
             o == 0 ? decomposition_rows.size() : decomposition_rows.size() / every;

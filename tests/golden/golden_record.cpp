@@ -1,13 +1,15 @@
-// The golden record: what lowering, kernel keys and planning give, as hashes; README.md says what
+// The golden record: hashes of lowered programs, kernel keys and plans. README.md says what it is
 // for.
 //   golden_record make                     writes the record anew
 //   golden_record compare                  exit code 1 and the first difference, or 0
 //   golden_record text CASE                a case in full
-//   golden_record coverage                 exit code 1 where the tables leave something out
+//   golden_record coverage                 exit code 1 if the tables leave something out
 //   golden_record tables                   networks, decompositions, options and plans
-// Options: --part K/N (compare every N-th case only), --old PROGRAM (the golden_record of an older
-// build, for its text where there is a difference), --stratplan PROGRAM (the program that makes
-// plans; default: beside this one), --record FOLDER (default: tests/golden/record of the sources)
+// Options:
+//   --part K/N           compares every N-th case only
+//   --old PROGRAM        the golden_record of an older build, which prints its text of a difference
+//   --stratplan PROGRAM  the program that makes plans; default: beside this one
+//   --record FOLDER      default: tests/golden/record of the sources
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -36,11 +38,10 @@ struct Options {
 
 /// A line of the record: "NAME HASH RANKS [RANK:OPERATIONS]".
 struct Entry {
-  std::string hash;       ///< of everything
-  std::string ranks;      ///< a sixth of a hash for each rank's text
-  std::size_t exact = 0;  ///< a rank ...
-  std::string
-      operations;  ///< ... and a sixth of a hash for each of its operations; empty: not kept
+  std::string hash;        ///< of the whole text
+  std::string ranks;       ///< one character per rank: letter_of its text
+  std::size_t exact = 0;   ///< the rank whose ops have hashes
+  std::string operations;  ///< one character per op of that rank; empty: not kept
 };
 using Record = std::map<std::string, Entry>;  ///< by Case::title()
 
@@ -53,8 +54,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// One character of 64: enough to tell one line from its successor, not to prove that two are
-/// alike.
+/// Returns one character of 64. It tells a changed line from its old version, but does not prove
+/// equality.
 char letter_of(const std::string& text) {
   constexpr const char* letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-";
@@ -115,11 +116,12 @@ void write_record(const std::string& folder, const std::vector<Case>& cases, con
     write_file_atomically(std::filesystem::path(folder) / (name + ".txt"), lines);
 }
 
-// ---------------------------------------------------------------- what the code gives
+// ---------------------------------------------------------------- what the code computes
 
 bool is_of_all(const Case& of) { return of.name == "kernel-keys"; }
 
-/// Behind a network's programs, all keys of their kernels: a case that needs all others.
+/// Adds behind each network's programs a case with all keys of their kernels. It needs all other
+/// cases.
 std::vector<Case> with_keys(std::vector<Case> cases) {
   std::set<std::string> files;
   for (const Case& of : cases)
@@ -141,7 +143,7 @@ struct Given {
   std::map<std::string, std::set<std::string>> keys;  ///< by network
 };
 
-/// Computes every parts-th case. Kernels' keys are collected only where there is one part.
+/// Computes every parts-th case. Keys of kernels are collected only if there is one part.
 Given compute(const Options& options) {
   Given given;
   const std::vector<Case> all = all_cases();
@@ -165,8 +167,8 @@ Given compute(const Options& options) {
 
 // ---------------------------------------------------------------- the first difference
 
-/// Where two lists of lines part, and by how much; no place: the shorter one is the other's
-/// beginning.
+/// Returns the first place where two lists differ. If one list is the beginning of the other, that
+/// is the shorter one's size.
 template <class List>
 std::size_t first_difference(const List& a, const List& b) {
   const std::size_t both = std::min(a.size(), b.size());
@@ -175,7 +177,7 @@ std::size_t first_difference(const List& a, const List& b) {
   return both;
 }
 
-/// "operation 57 of 340 (backward, layer 12 conv3)" or "line 3 behind the operations".
+/// For example "operation 57 of 340 (backward, layer 12 conv3)" or "line 3 behind the operations".
 std::string place_of(const Case& of, const Text& text, const std::vector<std::string>& lines,
                      std::size_t line) {
   if (line >= lines.size()) return "the end";
@@ -196,7 +198,7 @@ void print_context(const std::vector<std::string>& lines, std::size_t line, cons
     fmt::print("  {} {:5}  {}\n", i == line ? what : "   ", i, lines[i]);
 }
 
-/// A case's text as `text` prints it: "== TITLE", then the lines.
+/// Returns a case's texts by title, parsed from the output of `text`: "== TITLE", then the lines.
 std::map<std::string, std::vector<std::string>> old_texts(const Options& options, const Case& of) {
   std::map<std::string, std::vector<std::string>> texts;
   std::string title;
@@ -228,8 +230,8 @@ void print_against(const Options& options, const Case& of, const std::vector<Tex
   fmt::print("the old build's text is the same: the record is not that build's\n");
 }
 
-/// Without the old text: the first rank that differs, and its first operation where their hashes
-/// are kept.
+/// Prints a difference without the old text: the first rank that differs, and its first op if
+/// hashes of ops are kept.
 void print_alone(const Case& of, const Entry& old, const Entry& now,
                  const std::vector<Text>& texts) {
   if (old.ranks.size() != now.ranks.size())
@@ -248,7 +250,7 @@ void print_alone(const Case& of, const Entry& old, const Entry& now,
                                     : "not in the operations whose hashes are kept");
 }
 
-/// "overlap 3 of 20, ..." of what comes behind (or before) the name's last slash.
+/// Prints counts like "overlap 3/20" by the part of a name behind (or before) its last slash.
 void print_counts(const char* by, const std::vector<Case>& cases,
                   const std::vector<const Case*>& different,
                   const std::function<std::string(const Case&)>& key) {
@@ -265,8 +267,8 @@ std::string option_of(const Case& of) {
   return of.file == "plans" ? "plan" : of.name.substr(of.name.rfind('/') + 1);
 }
 
-/// What tells most first: an operation that differs, known without the old text, of a program as it
-/// is by default.
+/// Returns the most telling difference: a case whose differing op is known without the old text
+/// comes first, and a program before a plan.
 const Case& most_telling(const std::vector<const Case*>& different, const Record& old,
                          const Record& now) {
   const auto rank = [&](const Case* of) {
@@ -381,7 +383,7 @@ int run(const Options& options) {
   if (options.mode == "compare") return compare(options);
   if (options.mode == "text") return print_text(options);
   if (options.mode == "coverage") return print_coverage();
-  if (options.mode != "tables") throw std::invalid_argument("there is no mode " + options.mode);
+  if (options.mode != "tables") throw std::invalid_argument("unknown mode " + options.mode);
   fmt::print("{}", tables_text());
   return 0;
 }

@@ -1,4 +1,4 @@
-// Constants that are computed from others: each once, without recursion, within bounds.
+// Constants that are computed from other constants: each once, without recursion, within limits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,13 +30,13 @@ ImportedModel imported(const OnnxModel& model, bool with_values) {
                       .values = with_values});
 }
 
-/// (1, rows) times the constant "w", of so many rows: "y".
+/// Makes "y", the product of (1, rows) and the constant "w" of `rows` rows.
 OnnxModel product(std::int64_t rows) {
   OnnxModel model;
   return model.input("x", {1, rows}).node("MatMul", {"x", "w"}, {"y"}).output("y");
 }
 
-/// `op` so many times, from "w0" to "w". A second input is the first again, or `other`.
+/// Applies `op` `times` times, from "w0" to "w". A second input is the first one again, or `other`.
 void repeat(OnnxModel& model, int times, const std::string& op, int inputs,
             const std::string& other = "", const std::vector<test::Attribute>& attributes = {}) {
   const auto name = [&](int i) { return i == times ? "w" : "w" + std::to_string(i); };
@@ -45,7 +45,7 @@ void repeat(OnnxModel& model, int times, const std::string& op, int inputs,
     if (inputs == 2) from.push_back(other.empty() ? name(i) : other);
     model.node(op, from, {name(i + 1)}, attributes);
   }
-  // What reads the last one comes last.
+  // The node that reads the last result moves to the end.
   auto& nodes = *model.model.mutable_graph()->mutable_node();
   std::rotate(nodes.begin(), nodes.begin() + 1, nodes.end());
 }
@@ -53,7 +53,7 @@ void repeat(OnnxModel& model, int times, const std::string& op, int inputs,
 TEST(Constants, OfLongChainsAreComputedOnce) {
   struct Row {
     const char* what;
-    std::int64_t rows;                      ///< of "w", which has one column of one value
+    std::int64_t rows;                      ///< of "w", which has one column of equal values
     std::function<void(OnnxModel&)> chain;  ///< makes "w"
     float value;
   };
@@ -109,8 +109,8 @@ TEST(Constants, OfMoreElementsThanMayBeComputedArePlannedWithButNotComputed) {
          model.model.mutable_graph()->mutable_node(0)->set_input(0, "shape");
        },
        "y.weights: w (ConstantOfShape, opset 13): computing 1610612736 elements of constants, "
-       "805306368 of one alone, where 268435472 are left of 268435456 for a model and 8 for each "
-       "that is stored in it"},
+       "805306368 of them in one constant, but only 268435472 are left of 268435456 for a model "
+       "and 8 for each element that it stores"},
       {many,
        [](OnnxModel& model) {
          model.floats("w0", {1, 3}).integers("shape", {many, 3});
@@ -136,8 +136,9 @@ TEST(Constants, ThatCanNotBeAreRefusedByName) {
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   struct Row {
     const char* what;
-    std::function<void(OnnxModel&)> make;  ///< "s", the shape to which c (1, 3, 2, 2) is brought
-    const char* says;                      ///< at the message's end
+    std::function<void(OnnxModel&)>
+        make;          ///< makes "s", the shape to which c (1, 3, 2, 2) is reshaped
+    const char* says;  ///< the end of the message
   };
   const auto range = [](Integers start, Integers limit, Integers step) {
     return [=](OnnxModel& model) {
@@ -154,7 +155,7 @@ TEST(Constants, ThatCanNotBeAreRefusedByName) {
        "s (Range, opset 13): a range from 0 to 1 by -9223372036854775808"},
       {"a range by nothing", range({0}, {1}, {0}), "s (Range, opset 13): a range from 0 to 1 by 0"},
       {"a range of nothing", range({}, {}, {}),
-       "s (Range, opset 13): a range of 0 numbers, expected one"},
+       "s (Range, opset 13): a range whose start, limit or step has 0 elements, expected one"},
       {"concatenations beyond an extent",
        [](OnnxModel& model) {
          model.integers("s0", {1});
@@ -179,7 +180,7 @@ TEST(Constants, ThatCanNotBeAreRefusedByName) {
        [](OnnxModel& model) {
          model.integers("p", {7}).integers("d", {1, 12}).node("Gather", {"d", "p"}, {"s"});
        },
-       "y (Reshape, opset 13): s (Gather, opset 13): position 7 of 2"},
+       "y (Reshape, opset 13): s (Gather, opset 13): position 7 is out of range: there are 2"},
       {"a division by zero, found by who reads it",
        [](OnnxModel& model) {
          model.integers("d", {1, 12}).integers("z", {0}).node("Div", {"d", "z"}, {"s"});

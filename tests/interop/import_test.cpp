@@ -1,5 +1,5 @@
-// Models of several nodes: what exporters write around the layers, and what becomes of values,
-// names, batches and losses.
+// Models of several nodes: the nodes that exporters write around layers, and the results for
+// values, names, batches and losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -45,7 +45,7 @@ std::string refusal(const OnnxModel& model, const ImportRequest& request = {}) {
   return test::message_of<InputError>([&] { imported(model, request); });
 }
 
-/// "input convolution relu ...", and names where they are asked for.
+/// Returns "input convolution relu ...", with names if asked.
 std::string kinds(const ImportedModel& model) {
   std::string text;
   for (const Json& layer : model.network["layers"])
@@ -65,7 +65,7 @@ std::vector<float> values(const ImportedModel& model, const std::string& name) {
   return {};
 }
 
-/// x (N, 2, 2, 2), convolved to 3 channels "c".
+/// A model with x (N, 2, 2, 2), convolved to 3 channels "c".
 OnnxModel beginning(std::int64_t samples = 1, std::int64_t opset = 13) {
   OnnxModel model(opset);
   model.input("x", {samples, 2, 2, 2})
@@ -144,7 +144,7 @@ TEST(Import, ASumWithAConstantIsTheBiasOfTheLayerBefore) {
   const ImportedModel result = imported(model, with_values());
   EXPECT_EQ(kinds(result), "input convolution softmax_cross_entropy");
   EXPECT_THAT(values(result, "c.bias"), ElementsAre(7, 8, 9));
-  // But not where somebody else reads what it makes.
+  // A bias stays apart if another node reads the convolution's output.
   model.node("Relu", {"c"}, {"r"})
       .node("Add", {"r", "y"}, {"z"})
       .model.mutable_graph()
@@ -176,7 +176,7 @@ TEST(Import, KnowsPyTorchsGroupNormalization) {
 }
 
 TEST(Import, ChannelsMayBeLastInTheModel) {
-  OnnxModel model;  // as Keras exports: turned at the beginning, and back before the matrix
+  OnnxModel model;  // like Keras's exports: transposed first, and back before the matrix
   model.input("x", {1, 2, 2, 3})
       .node("Transpose", {"x"}, {"t"}, {{"perm", Integers{0, 3, 1, 2}}})
       .node("Relu", {"t"}, {"r"});
@@ -237,7 +237,7 @@ TEST(Import, NamesAreTheNodesAndUnique) {
 
 TEST(Import, PutsALossBehindTheModel) {
   struct Row {
-    const char* op;  // the last
+    const char* op;  // the last operator
     ImportedLoss asked;
     const char* kinds;
     const char* note;
@@ -285,7 +285,7 @@ TEST(Import, ListsAllThatNoLayerComputes) {
   model.model.mutable_graph()->mutable_node(1)->set_domain("com.example");
   EXPECT_THAT(refusal(model),
               HasSubstr("2 nodes that no layer computes: e (com.example::Erf, opset 13); l (LRN, "
-                        "opset 13): a sum over 2 channels, an even number"));
+                        "opset 13): a sum over 2 channels, expected an odd number"));
 }
 
 TEST(Import, TakesUnknownOperatorsForElementWiseOnesIfAsked) {
@@ -301,7 +301,7 @@ TEST(Import, TakesUnknownOperatorsForElementWiseOnesIfAsked) {
 
 TEST(Import, TheBatchMayBeOpenOrWrittenIntoAReshape) {
   EXPECT_THAT(refusal(beginning(-1).output("c")),
-              HasSubstr("the batch is left open (\"N\" of x): --batch says"));
+              HasSubstr("the batch is left open (\"N\" of x): set --batch"));
   EXPECT_EQ(imported(beginning(-1).output("c"), of_batch(6)).network["batch"], 6);
   EXPECT_EQ(imported(beginning(4).output("c")).network["batch"], 4);
   EXPECT_EQ(imported(beginning(4).output("c"), of_batch(6)).network["batch"], 6);
@@ -327,7 +327,7 @@ TEST(Import, OpenSizesAreAskedFor) {
   OnnxModel model;
   model.input("x", {1, 2, -1, -1}).node("Relu", {"x"}, {"y"}).output("y");
   EXPECT_THAT(refusal(model),
-              HasSubstr("an extent is left open (\"N\" of x): --input-size says it"));
+              HasSubstr("an extent is left open (\"N\" of x): set it with --input-size"));
   EXPECT_EQ(imported(model, {.file = {}, .batch = {}, .input_size = {5, 6}, .element_wise = {}})
                 .network["layers"][0]["size"],
             Json({5, 6}));
@@ -349,7 +349,7 @@ TEST(Import, ExtentsBeyond32BitsAreCounted) {
 
 // ---------------------------------------------------------------- values that are computed
 
-/// Weights "weights" of a fully connected layer of one filter behind x (1, inputs).
+/// Adds a fully connected layer of one filter with weights `weights` behind x (1, inputs).
 OnnxModel& multiplied(OnnxModel& model, std::int64_t inputs, const std::string& weights) {
   return model.input("x", {1, inputs}).node("MatMul", {"x", weights}, {"y"}).output("y");
 }
@@ -389,7 +389,7 @@ TEST(Import, EachConstantIsComputedOnce) {
   OnnxModel model;
   model.integers("shape", {70000, 1})
       .node("ConstantOfShape", {"shape"}, {"a0"},
-            {{"value", float_tensor("", {1}, {1})}});  // above what is kept between questions
+            {{"value", float_tensor("", {1}, {1})}});  // larger than constants that are cached
   for (int i = 0; i < 24; ++i)
     model.node("Add", {"a" + std::to_string(i), "a" + std::to_string(i)},
                {"a" + std::to_string(i + 1)});
@@ -420,7 +420,7 @@ TEST(Import, ComputesNoMoreThanAModelIsWorth) {
     EXPECT_NO_THROW(imported(row.model)) << "values are not needed";
     const std::string says = refusal(row.model, with_values());
     EXPECT_THAT(says, HasSubstr(row.says));
-    EXPECT_THAT(says, HasSubstr("of 268435456 for a model and 8 for each that is stored in it"));
+    EXPECT_THAT(says, HasSubstr("of 268435456 for a model and 8 for each element that it stores"));
   }
 }
 
@@ -444,7 +444,8 @@ TEST(Import, RefusesConstantsThatAreNone) {
   EXPECT_THAT(refusal(range({least}, {0}, {1})),
               HasSubstr("r (Range, opset 13): a range from -92"));
   EXPECT_THAT(refusal(range({}, {0}, {1})),
-              HasSubstr("r (Range, opset 13): a range of 0 numbers, expected one"));
+              HasSubstr("r (Range, opset 13): a range whose start, limit or step has 0 elements, "
+                        "expected one"));
   EXPECT_THAT(refusal(twice),
               HasSubstr("t (Transpose, opset 13): (0, 0), which is no permutation"));
   EXPECT_THAT(refusal(nan), HasSubstr("where an integer belongs"));
@@ -490,9 +491,8 @@ TEST(Import, FilesThatAreNoModelsAreRefused) {
   EXPECT_THAT(message(folder.write("text.onnx", "{}")), HasSubstr("expected an ONNX model"));
   EXPECT_THAT(message(folder.write("empty.onnx", "")), HasSubstr("there is no graph in it"));
   const std::string whole = beginning().output("c").model.SerializeAsString();
-  for (std::size_t length = 0; length < whole.size();
-       ++length)  // truncated anywhere: a model or a message, never a crash
-    try {
+  // Truncated anywhere, the file gives a model or a message, never a crash.
+  for (std::size_t length = 0; length < whole.size(); ++length) try {
       import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)),
                    .batch = {},
                    .input_size = {},
@@ -501,7 +501,7 @@ TEST(Import, FilesThatAreNoModelsAreRefused) {
     }
 }
 
-/// Much of what the importer knows, in one model.
+/// One model with most operators that the importer knows.
 OnnxModel rich_model() {
   OnnxModel model = beginning(-1);
   model.node("Shape", {"c"}, {"shape"})
@@ -557,7 +557,7 @@ TEST(Import, OfDamagedModelsEndsInANetworkOrAMessage) {
     } catch (const InputError&) {
     }
   }
-  EXPECT_GT(networks, 100);  // a flipped weight does no harm
+  EXPECT_GT(networks, 100);  // a changed weight leaves a valid model
 }
 
 // ---------------------------------------------------------------- tensors
@@ -565,7 +565,7 @@ TEST(Import, OfDamagedModelsEndsInANetworkOrAMessage) {
 TEST(Tensors, OfAllTypesAreRead) {
   struct Row {
     int type;
-    std::string raw;  // of 1 and -2, or of 1 and 254
+    std::string raw;  // bytes of 1 and -2, or of 1 and 254
     float second;
   };
   const auto bytes = [](auto a, auto b) {
@@ -601,7 +601,8 @@ TEST(Tensors, OfAllTypesAreRead) {
 
 class ExternalData : public testing::Test {
  protected:
-  /// A convolution whose weights, 1 to 6, lie in `location`; the model is in folder/model.
+  /// Writes folder/model, a model with a convolution whose weights, 1 to 6, lie in the file
+  /// `location`.
   std::string model(const std::string& location, const std::string& offset = "",
                     const std::string& length = "") {
     std::filesystem::create_directories(folder / "model/data");
@@ -650,8 +651,8 @@ TEST_F(ExternalData, AreReadFromBelowTheModelsFolderAlone) {
   std::filesystem::create_symlink(folder / "outside.bin", folder / "model/link.bin");
   EXPECT_THAT(refused(model("link.bin")), HasSubstr("a link leads out of the folder"));
   std::filesystem::create_hard_link(folder / "outside.bin", folder / "model/hard.bin");
-  EXPECT_THAT(refused(model("hard.bin")), HasSubstr("neither device nor hard link"));
-  EXPECT_THAT(refused(model("data")), HasSubstr("expected a file of its own"));
+  EXPECT_THAT(refused(model("hard.bin")), HasSubstr("without other hard links"));
+  EXPECT_THAT(refused(model("data")), HasSubstr("expected a regular file"));
 }
 
 TEST_F(ExternalData, MustHoldWhatTheShapeSays) {

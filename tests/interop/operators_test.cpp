@@ -1,4 +1,5 @@
-// Every operator that becomes a layer, and what none does: one node between an input and the loss.
+// Every operator that becomes a layer, and operators that do not, each as one node between an input
+// and the loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ using test::Integers;
 using test::OnnxModel;
 using testing::HasSubstr;
 
-/// A constant input: floats 0.5, 1, ... of these extents, or these integers.
+/// A constant input: floats 0.5, 1, ... with these extents, or these integers.
 struct Given {
   Integers extents;
   Integers integers{};
@@ -29,8 +30,8 @@ struct Case {
   const char* op;
   std::vector<Attribute> attributes;
   Integers x;                    ///< extents of the input, sample first
-  std::vector<Given> constants;  ///< inputs behind x; an entry without anything: left out
-  /// of a layer: its entry in network.json but for name and inputs; of a refusal: the reason
+  std::vector<Given> constants;  ///< inputs behind x; an empty entry is an input left out
+  /// for a layer: its entry in network.json, without name and inputs; for a refusal: the reason
   const char* expected;
 };
 
@@ -386,8 +387,8 @@ TEST(Operators, BecomeLayers) {
       EXPECT_EQ(layer["name"], "y") << what;
       layer.erase("name");
       EXPECT_EQ(layer.dump(), c.expected) << what;
-      const Network network =
-          read_imported(model, "model.onnx");  // whose shapes are worked out anew
+      // The reader infers the shapes again.
+      const Network network = read_imported(model, "model.onnx");
       EXPECT_EQ(network.batch, c.x[0]) << what;
       std::int64_t values = 0;
       for (const ImportedTensor& tensor : model.weights)
@@ -422,7 +423,7 @@ TEST(Operators, ThatArePointwiseBecomeTheirRowOfTheTable) {
 
 TEST(Operators, OfTwoComputedTensorsRepeatWhatHasOneElement) {
   struct Row {
-    const char* between;  ///< makes b of x
+    const char* between;  ///< makes b from x
     Integers b, y;
   };
   const Row rows[] = {{"GlobalAveragePool", {2, 3, 1, 1}, {2, 3, 9, 8}},
@@ -551,7 +552,7 @@ TEST(Operators, AreRefusedWithTheReason) {
        "pads of -1"},
       {"auto_pad", 11, "Conv", {{"auto_pad", "FULL"}}, image, {kernel}, "auto_pad FULL"},
       {"bias", 11, "Conv", {}, image, {kernel, {{3}}}, "a bias of 3 elements for 4 filters"},
-      {"without weights", 11, "Conv", {}, image, {}, "without input 1"},
+      {"without weights", 11, "Conv", {}, image, {}, "input 1 is missing"},
       {"counting some padding",
        11,
        "AveragePool",
@@ -561,7 +562,7 @@ TEST(Operators, AreRefusedWithTheReason) {
         {"count_include_pad", 1}},
        {2, 3, 8, 8},
        {},
-       "windows rounded up that count padding"},
+       "a mean that counts the padding of pads (count_include_pad) but not that of ceil_mode"},
       {"one axis",
        13,
        "ReduceMean",
@@ -576,7 +577,7 @@ TEST(Operators, AreRefusedWithTheReason) {
        image,
        {{{3}}, {{3}}, {{3}}, {{3}}},
        "statistics for each position"},
-      {"even", 9, "LRN", {{"size", 4}}, image, {}, "a sum over 4 channels, an even number"},
+      {"even", 9, "LRN", {{"size", 4}}, image, {}, "a sum over 4 channels, expected an odd number"},
       {"over positions",
        13,
        "Softmax",
@@ -606,13 +607,7 @@ TEST(Operators, AreRefusedWithTheReason) {
        image,
        {{{}, {0, 0, 1, 1, 0, 0, 1, 1}}, {{1}, {}, {1}}},
        "padding with another value than zero"},
-      {"cropping",
-       13,
-       "Pad",
-       {},
-       image,
-       {{{}, {0, 0, -1, 0, 0, 0, 0, 0}}},
-       "padding that takes away"},
+      {"cropping", 13, "Pad", {}, image, {{{}, {0, 0, -1, 0, 0, 0, 0, 0}}}, "negative padding"},
       {"channels",
        13,
        "Pad",
@@ -633,7 +628,7 @@ TEST(Operators, AreRefusedWithTheReason) {
        {{"mode", "linear"}, {"coordinate_transformation_mode", "align_corners"}},
        image,
        {{{}}, {{4}, {}, {1, 1, 2, 2}}},
-       "linear with coordinates align_corners"},
+       "linear interpolation with coordinates align_corners"},
       {"by halves",
        13,
        "Resize",
@@ -648,7 +643,13 @@ TEST(Operators, AreRefusedWithTheReason) {
        {2, 6},
        {{{2, 5}}},
        "samples that lie along columns (transA)"},
-      {"of an image", 13, "MatMul", {}, image, {{{8, 5}}}, "a matrix for each sample"},
+      {"of an image",
+       13,
+       "MatMul",
+       {},
+       image,
+       {{{8, 5}}},
+       "expected (samples, elements) times one matrix of weights"},
       {"bias", 13, "Gemm", {}, {2, 6}, {{{6, 5}}, {{2, 5}}}, "a bias for each element"},
       {"of other size",
        13,
@@ -656,15 +657,15 @@ TEST(Operators, AreRefusedWithTheReason) {
        {},
        {2, 6},
        {{{7, 5}}},
-       "a matrix of 7 by 5 for 6 elements a sample"},
-      {"samples together", 13, "Reshape", {}, image, {{{}, {-1, 8}}}, "samples do not stay apart"},
+       "a matrix of 7 by 5 for 6 elements per sample"},
+      {"samples together", 13, "Reshape", {}, image, {{{}, {-1, 8}}}, "which mixes samples"},
       {"elements",
        13,
        "Reshape",
        {},
        image,
        {{{}, {2, 5, -1}}},
-       "a reshape of 432 elements in runs of 10"},
+       "a reshape of 432 elements, a number that 10 does not divide"},
       {"rows and columns",
        13,
        "Transpose",
@@ -672,7 +673,13 @@ TEST(Operators, AreRefusedWithTheReason) {
        image,
        {},
        "a permutation (0, 1, 3, 2) of elements within a sample"},
-      {"no such axis", 13, "Unsqueeze", {}, image, {{{}, {7}}}, "position 7 of 5"},
+      {"no such axis",
+       13,
+       "Unsqueeze",
+       {},
+       image,
+       {{{}, {7}}},
+       "position 7 is out of range: there are 5"},
       {"for each position", 13, "Mul", {}, image, {{{8}}}, "a constant for each position"},
       {"of a constant",
        13,
@@ -680,14 +687,14 @@ TEST(Operators, AreRefusedWithTheReason) {
        {},
        image,
        {{{}, {0}}},
-       "y (Gather, opset 13): of what is computed"},
+       "y (Gather, opset 13): it can only be computed from constants, and an input is not one"},
       {"logarithm amid",
        13,
        "LogSoftmax",
        {{"axis", 2}},
        image,
        {},
-       "a logarithm of a softmax that is not the model's end"},
+       "a LogSoftmax that is not at the model's end"},
   };
   for (const Case& c : table) {
     EXPECT_THAT(test::message_of<InputError>([&] { imported(model_of(c)); }), HasSubstr(c.expected))

@@ -62,7 +62,7 @@ TEST(Launch, RunsThisProgramAndWaits) {
   EXPECT_GE(result.foreign_load, 0);
 }
 
-// A test that fails ends its program with 1, which is no code of ours.
+// A failing test ends its program with 1, which is not an exit code of stratplan.
 TEST(Launch, MapsUndocumentedCodes) {
   EXPECT_EQ(
       launch({1,
@@ -72,10 +72,10 @@ TEST(Launch, MapsUndocumentedCodes) {
           .exit_code,
       6);
 }
-// Not a test of its own: the one above runs it.
+// Not a test of its own: MapsUndocumentedCodes runs it.
 TEST(Launch, DISABLED_FailsOnPurpose) { FAIL(); }
 
-/// Runs one of the tests that are none.
+/// Runs one of the disabled tests of this file.
 LaunchResult launch_test(const std::string& name, const std::string& output,
                          const std::function<bool()>& hangs) {
   return launch({1,

@@ -191,8 +191,8 @@ TEST(ReadPlan, FindsANetworkBesideThePlan) {
 
 TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
   struct Row {
-    std::string rest;  // after the heading
-    const char* says;  // after the file's name
+    std::string rest;  // the keys after the heading
+    const char* says;  // the message after the file's name
   };
   const Row table[] = {
       {"}",
@@ -206,9 +206,9 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "layers": {"data": {"grid": "N2"}}})",
        "at /layers/data: an input layer has no decomposition: its consumers load their own parts"},
       {R"(, "decomposition": "N3"})",
-       "at /decomposition: expected a grid of the plan's 2 ranks, found N3 of 3"},
+       "at /decomposition: expected a grid of the plan's 2 ranks, found N3, which has 3"},
       {R"(, "layers": {"conv1": {"grid": "N4"}}})",
-       "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4 of 4"},
+       "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4, which has 4"},
       {R"(, "layers": {"fc": {"grid": "H2"}}})",
        "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial "
        "extent, which H2 would split"},
@@ -220,21 +220,20 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
        "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
       {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2, 2], "transfers": {}}}})",
-       "at /execution/ways/placement: expected a product of 2 ranks, found 4"},
+       "at /execution/ways/placement: expected factors whose product is the plan's 2 ranks, found "
+       "product 4"},
       {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2],
           "transfers": {"messages": [{"from_bytes": 8, "way": "mpi"}]}}}})",
        "at /execution/ways/transfers/messages: expected sizes in ascending order from 0"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
-       "at /execution/slabs/1: layer conv1 has no interior to compute while its halo arrives: it "
-       "loads what it needs, "
-       "and receives nothing"},
+       "at /execution/slabs/1: layer conv1 has no interior to compute while its halo arrives: "
+       "its input is data that the rank loads, so it receives no halo"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})",
        "at /execution/slabs/0: layer pool1 has no interior to compute while its halo arrives: it "
        "is no convolution"},
       {R"(, "decomposition": "N2", "execution": {"slabs": ["conv2"]}})",
        "at /execution/slabs/0: layer conv2 has no interior to compute while its halo arrives: with "
-       "N2 behind N2 no rank "
-       "receives something that only some of its outputs read"},
+       "N2 behind N2, no rank receives input that only some of its outputs read"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})",
        "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv1", "loss"]}})",

@@ -1,4 +1,4 @@
-"""What the checks of imported models share: the command line, and the comparison of outputs."""
+"""Shared by the checks of imported models: the command line, and the comparison of outputs."""
 import subprocess
 import sys
 
@@ -6,7 +6,7 @@ import numpy
 
 
 def run(program, *arguments):
-    """Standard error of a command that succeeds."""
+    """Runs a command that must succeed; returns its standard error."""
     command = [str(argument) for argument in (program, *arguments)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
@@ -15,7 +15,7 @@ def run(program, *arguments):
 
 
 def forward(program, folder, network, x, ranks, *options, batch=None):
-    """What the network makes of x, by the plan for so many ranks."""
+    """Returns the network's output for x, computed with a plan for so many ranks."""
     plan, given, made = folder / f"plan{ranks}.json", folder / "x.npy", folder / "y.npy"
     numpy.save(given, x)
     run(program, "plan", network, "-n", ranks, "-b", batch or len(x), "-o", plan)
@@ -24,8 +24,8 @@ def forward(program, folder, network, x, ranks, *options, batch=None):
 
 
 def worst(expected, actual, absolute, relative):
-    """The greatest difference in units of what is tolerated: at most 1 is well."""
+    """Returns the greatest difference in units of the tolerance: at most 1 passes."""
     if expected.size != actual.size:
-        sys.exit(f"{actual.shape} where {expected.shape} was expected")
+        sys.exit(f"expected an output of shape {expected.shape}, found {actual.shape}")
     expected = expected.reshape(actual.shape).astype(float)
     return float((abs(expected - actual) / (absolute + relative * abs(expected))).max())

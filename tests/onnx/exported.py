@@ -1,10 +1,13 @@
 #!/usr/bin/python3
-"""Networks exported by PyTorch, imported and run forward: the outputs are PyTorch's own.
+"""Checks that networks exported by PyTorch, imported and run forward, give PyTorch's outputs.
 
     exported.py STRATPLAN FOLDER [NAME ...]
 
-Miniatures of the usual networks: their values as exported for inference, their layers as exported for training. Exit code 0: all agree, 1: some do not, 77: there is no PyTorch here.
+The networks are miniatures of common ones. Their values are compared as exported for inference,
+their layers as exported for training. Exit code 0: all agree; 1: some do not; 77: PyTorch is
+missing.
 """
+
 import pathlib
 import sys
 import warnings
@@ -18,18 +21,27 @@ except ImportError as missing:
     print(f"skipped: {missing} (on Debian: apt-get install python3-torch)")
     sys.exit(77)
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # keeps the source folder clean
 import command
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
 
 def normalized(inputs, outputs, kernel, stride=1, groups=1):
-    """Convolution, batch normalization with statistics that are not those it began with, ReLU6."""
+    """Convolution, batch normalization with statistics unlike the initial ones, ReLU6."""
     normalization = nn.BatchNorm2d(outputs, momentum=0.2, eps=1e-3)
-    for values in (normalization.running_mean, normalization.running_var, normalization.weight, normalization.bias):
+    for values in (
+        normalization.running_mean,
+        normalization.running_var,
+        normalization.weight,
+        normalization.bias,
+    ):
         values.data = torch.rand(outputs) + 0.5
-    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False), normalization, nn.ReLU6())
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+        normalization,
+        nn.ReLU6(),
+    )
 
 
 class Residual(nn.Module):
@@ -49,12 +61,20 @@ class Residual(nn.Module):
 
 
 class Flattened(nn.Module):
-    """As VGG: three axes are flattened by the batch's own size, which is written into a Reshape or computed there."""
+    """Like VGG: three axes are flattened by the batch size, which is constant or computed."""
 
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(nn.Conv2d(3, 6, 5, padding=(2, 1)), nn.LeakyReLU(0.1), nn.AvgPool2d(3, 2, 1), nn.PReLU(6), nn.ELU())
-        self.head = nn.Sequential(nn.Linear(6 * 8 * 7, 12), nn.Tanh(), nn.Linear(12, 4), nn.Softmax(1))
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 6, 5, padding=(2, 1)),
+            nn.LeakyReLU(0.1),
+            nn.AvgPool2d(3, 2, 1),
+            nn.PReLU(6),
+            nn.ELU(),
+        )
+        self.head = nn.Sequential(
+            nn.Linear(6 * 8 * 7, 12), nn.Tanh(), nn.Linear(12, 4), nn.Softmax(1)
+        )
 
     def forward(self, x):
         return self.head(self.features(x).view(x.size(0), -1))
@@ -66,13 +86,21 @@ class UNet(nn.Module):
     def __init__(self, dimensions):
         super().__init__()
         self.mode = {2: "bilinear", 3: "nearest"}[dimensions]
-        conv, transposed = {2: (nn.Conv2d, nn.ConvTranspose2d), 3: (nn.Conv3d, nn.ConvTranspose3d)}[dimensions]
+        conv, transposed = {2: (nn.Conv2d, nn.ConvTranspose2d), 3: (nn.Conv3d, nn.ConvTranspose3d)}[
+            dimensions
+        ]
         self.pool = {2: nn.MaxPool2d, 3: nn.MaxPool3d}[dimensions](2)
         norm = nn.GroupNorm(2, 6)
         norm.weight.data, norm.bias.data = torch.rand(6), torch.rand(6)
         self.down = nn.Sequential(conv(2, 6, 3, padding=1), norm, nn.LeakyReLU())
-        self.deep = nn.Sequential(conv(6, 8, 3, padding=1), {2: nn.InstanceNorm2d, 3: nn.InstanceNorm3d}[dimensions](8, affine=True), nn.ReLU())
-        self.deeper = nn.Sequential(conv(8, 8, 2, stride=2), transposed(8, 6, 4, stride=2, padding=1))
+        self.deep = nn.Sequential(
+            conv(6, 8, 3, padding=1),
+            {2: nn.InstanceNorm2d, 3: nn.InstanceNorm3d}[dimensions](8, affine=True),
+            nn.ReLU(),
+        )
+        self.deeper = nn.Sequential(
+            conv(8, 8, 2, stride=2), transposed(8, 6, 4, stride=2, padding=1)
+        )
         self.out = conv(20, 3, 1)
 
     def forward(self, x):
@@ -83,15 +111,19 @@ class UNet(nn.Module):
 
 
 class Scaled(nn.Module):
-    """Arithmetic with constants before and between layers, a matrix product and its bias apart, another way to pool."""
+    """Arithmetic with constants around layers, a matrix product without bias, other pooling."""
 
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv2d(3, 4, 3, stride=2, bias=False)
-        self.mean, self.weights = nn.Parameter(torch.rand(1, 3, 1, 1)), nn.Parameter(torch.rand(4, 5))
+        self.mean, self.weights = nn.Parameter(torch.rand(1, 3, 1, 1)), nn.Parameter(
+            torch.rand(4, 5)
+        )
 
     def forward(self, x):
-        x = self.conv(F.pad((x - self.mean) / 0.25, (0, 1, 2, 1))) + torch.arange(4.0).view(1, 4, 1, 1)
+        x = self.conv(F.pad((x - self.mean) / 0.25, (0, 1, 2, 1))) + torch.arange(4.0).view(
+            1, 4, 1, 1
+        )
         x = 2 * x - 1
         x = F.adaptive_avg_pool2d(torch.clamp(x, -1, 2), 1)
         return torch.matmul(torch.flatten(x, 1), self.weights) + torch.arange(5.0)
@@ -120,21 +152,53 @@ def check(program, folder, name):
     network, x = make().eval(), torch.rand(extents)
     path, weights = folder / "model.onnx", folder / "weights.safetensors"
     failed = False
-    ways = {"folded": {}, "open batch": {"dynamic_axes": {"x": {0: "N"}}}, "as it is": {"do_constant_folding": False, "training": torch.onnx.TrainingMode.PRESERVE}}
+    ways = {
+        "folded": {},
+        "open batch": {"dynamic_axes": {"x": {0: "N"}}},
+        "as it is": {"do_constant_folding": False, "training": torch.onnx.TrainingMode.PRESERVE},
+    }
     for way, how in ways.items():
         export(network, x, path, **how)
-        batch = len(x) if way == "folded" else 2 * len(x)  # another one than the model was exported with
+        # Except for "folded", the batch differs from the exported one.
+        batch = len(x) if way == "folded" else 2 * len(x)
         samples = torch.cat([x] * (batch // len(x)))
         expected = network(samples).detach().numpy()
-        command.run(program, "import", path, "-b", batch, "-o", folder / "network.json", "--weights", weights)
+        command.run(
+            program,
+            "import",
+            path,
+            "-b",
+            batch,
+            "-o",
+            folder / "network.json",
+            "--weights",
+            weights,
+        )
         for ranks in (1, 2):
-            actual = command.forward(program, folder, folder / "network.json", samples.numpy(), ranks, "--weights", weights, *options)
+            actual = command.forward(
+                program,
+                folder,
+                folder / "network.json",
+                samples.numpy(),
+                ranks,
+                "--weights",
+                weights,
+                *options,
+            )
             difference = command.worst(expected, actual, ABSOLUTE, RELATIVE)
             failed = failed or not difference <= 1
-            print(f"{name}, {way}, {ranks} ranks: worst difference {difference:.2g} of what is tolerated")
-    export(network.train(), x, path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+            print(f"{name}, {way}, {ranks} ranks: worst difference {difference:.2g} of tolerance")
+    export(
+        network.train(),
+        x,
+        path,
+        training=torch.onnx.TrainingMode.TRAINING,
+        do_constant_folding=False,
+    )
     told = command.run(program, "plan", path, "-n", 2, "-b", len(x))
-    if "normalization" in told and any(isinstance(layer, nn.BatchNorm2d) for layer in network.modules()):
+    if "normalization" in told and any(
+        isinstance(layer, nn.BatchNorm2d) for layer in network.modules()
+    ):
         failed = True
         print(f"{name}, for training: batch normalization was folded")
     return failed
@@ -145,4 +209,6 @@ def main(program, folder, names):
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]))
+    sys.exit(
+        main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:])
+    )

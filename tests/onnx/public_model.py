@@ -1,10 +1,13 @@
 #!/usr/bin/python3
-"""A public ONNX model with its recorded output: imported, planned and run forward, on one rank and on two.
+"""Imports a public ONNX model, plans it, and runs it forward on one rank and on two.
 
     public_model.py STRATPLAN FOLDER MODELS NAME     # MODELS/NAME.onnx, MODELS/NAME_output_0.pb
 
-The input is arange(n) / n in single precision, tolerances are the models' own. Exit code 0: the outputs agree, 1: they do not, 77: there is no such model here.
+The output is compared with the recorded one. The input is arange(n) / n in single precision, and
+the tolerances are the models' own. Exit code 0: the outputs agree; 1: they do not; 77: there is no
+such model here.
 """
+
 import json
 import pathlib
 import sys
@@ -15,7 +18,7 @@ except ImportError as missing:
     print(f"skipped: {missing} (on Debian: apt-get install python3-numpy)")
     sys.exit(77)
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # keeps the source folder clean
 import command
 import wire
 
@@ -36,14 +39,26 @@ def main(program, folder, models, name):
     x = (numpy.arange(x.prod()) / x.prod()).astype(numpy.float32).reshape(x)
     expected = wire.tensor(output.read_bytes())[1]
     failed = False
-    for ranks, source in ((1, network), (2, model)):  # plans know the model itself, too
-        actual = command.forward(program, folder, source, x, ranks, "--weights", weights, "--probabilities")
+    for ranks, source in ((1, network), (2, model)):  # plans also accept the model itself
+        actual = command.forward(
+            program, folder, source, x, ranks, "--weights", weights, "--probabilities"
+        )
         difference = command.worst(expected, actual, ABSOLUTE, RELATIVE)
         failed = failed or not difference <= 1
-        print(f"{name} on {ranks} ranks: {len(layers)} layers, {actual.size} outputs, worst difference {difference:.2g} of what is tolerated")
-    weights.unlink()  # hundreds of megabytes
+        print(
+            f"{name} on {ranks} ranks: {len(layers)} layers, {actual.size} outputs, "
+            f"worst difference {difference:.2g} of tolerance"
+        )
+    weights.unlink()  # takes hundreds of megabytes
     return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]), sys.argv[4]))
+    sys.exit(
+        main(
+            pathlib.Path(sys.argv[1]).resolve(),
+            pathlib.Path(sys.argv[2]).resolve(),
+            pathlib.Path(sys.argv[3]),
+            sys.argv[4],
+        )
+    )

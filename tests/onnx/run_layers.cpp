@@ -1,11 +1,11 @@
-// Runs the networks that operator_cases.py wrote, each of one layer with given inputs and
-// parameters, on every backend that was built:
+// Runs the networks that operator_cases.py wrote on every backend that was built. Each network has
+// one layer, with given inputs and parameters.
 //   run_layers FOLDER
 //     reads    FOLDER/cases.txt, FOLDER/CASE/network.json, FOLDER/CASE/tensors.safetensors
 //     writes   FOLDER/results.json, FOLDER/results.safetensors
-// Results are "BACKEND/CASE/y", or "loss" of a loss, and running statistics after a training step.
-// results.json names the backends, and the cases that the network reader rejects, with its reasons.
-// A file CASE/inference asks for inference in the place of a training step.
+// Results are "BACKEND/CASE/y" ("BACKEND/CASE/loss" for a loss), and the running statistics after a
+// training step. results.json names the backends, and the cases that the network reader rejects,
+// with the reasons. A file CASE/inference asks for inference instead of a training step.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -46,7 +46,7 @@ std::vector<float> to_channels_last(const NamedTensor& tensor) {
   return values;
 }
 
-/// The region's part of a whole tensor, both channels last.
+/// Returns a region of a whole tensor. Both lie channels last.
 std::vector<float> part(const std::vector<float>& whole, const Region& region, const Shape& shape) {
   std::vector<float> values(static_cast<std::size_t>(region.elements()));
   for_each_row(region, shape, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
@@ -55,7 +55,7 @@ std::vector<float> part(const std::vector<float>& whole, const Region& region, c
   return values;
 }
 
-/// The inputs "x0", "x1", ... in turn, "labels", and targets of zero.
+/// Loads the inputs "x0", "x1", ... in turn, the tensor "labels", and targets of zero.
 class GivenData final : public DataSource {
  public:
   explicit GivenData(const Tensors& tensors) : tensors_(tensors) {}
@@ -93,7 +93,7 @@ void set_parameters(const Network& network, const Program& program, const Tensor
   }
 }
 
-/// What the layer made: the loss that was put behind it has read it.
+/// Returns the tested layer's output, which the loss behind it has read.
 NamedTensor output_of(const Network& network, const RecordingBackend& backend) {
   const Recorded* y = backend.find(network.size() - 1, Phase::Forward, KernelKind::MeanSquaredError,
                                    Operand::Read, 0);

@@ -1,4 +1,8 @@
-"""ONNX operators as layers of network.json. An operator that no layer computes is Inexpressible, with the reason."""
+"""Translates ONNX operators to layers of network.json.
+
+Raises Inexpressible, with the reason, for an operator that no layer computes.
+"""
+
 import math
 import types
 
@@ -15,29 +19,45 @@ def need(condition, reason):
 
 
 def as_images(x):
-    """The same elements as (N, C, H, W) or (N, C, D, H, W): missing axes have one position."""
+    """Returns the elements as (N, C, H, W) or (N, C, D, H, W); missing axes have one position."""
     need(x.ndim <= 5, "more than three spatial axes")
-    shape = {0: (1, 1, 1, 1), 1: (1, x.size, 1, 1), 2: (*x.shape, 1, 1), 3: (*x.shape[:2], 1, *x.shape[2:])}.get(x.ndim, x.shape)
+    shape = {
+        0: (1, 1, 1, 1),
+        1: (1, x.size, 1, 1),
+        2: (*x.shape, 1, 1),
+        3: (*x.shape[:2], 1, *x.shape[2:]),
+    }.get(x.ndim, x.shape)
     return x.reshape(shape)
 
 
 def around(x, axis):
-    """(N, C, 1, W) such that C is the axis alone."""
+    """Returns x as (N, C, 1, W), where C is the given axis alone."""
     axis %= x.ndim
     return x.reshape(math.prod(x.shape[:axis]), x.shape[axis], 1, -1)
 
 
 def layer(kind, x, parameters=None, **attributes):
-    """`x`: each input, as images. `inference`: with running statistics, without dropout."""
-    return types.SimpleNamespace(kind=kind, x=x, parameters=parameters or {}, attributes=attributes, labels=None, inference=False, running=None,
-                                 momentum=None)
+    """Returns a layer. `x`: each input, as images.
+
+    `inference`: runs with running statistics and without dropout.
+    """
+    return types.SimpleNamespace(
+        kind=kind,
+        x=x,
+        parameters=parameters or {},
+        attributes=attributes,
+        labels=None,
+        inference=False,
+        running=None,
+        momentum=None,
+    )
 
 
 # ---------------------------------------------------------------- windows
 
 
 def padding_of(a, x, kernel, strides, dilations):
-    """[before, after] along each spatial axis."""
+    """Returns [before, after] along each spatial axis."""
     mode = a.get("auto_pad", "NOTSET")
     if mode == "NOTSET":
         pads = a.get("pads", [0] * (2 * len(kernel)))
@@ -53,22 +73,33 @@ def padding_of(a, x, kernel, strides, dilations):
 
 
 def window(a, x, kernel):
-    """The attributes of a sliding window over x as it came, of any number of spatial axes."""
+    """Returns the attributes of a sliding window over x, which has any number of spatial axes."""
     need(x.ndim >= 3, "no spatial axis")
     kernel = list(kernel)
     strides, dilations = a.get("strides", [1] * len(kernel)), a.get("dilations", [1] * len(kernel))
-    return {"kernel": kernel, "stride": list(strides), "dilation": list(dilations), "padding": padding_of(a, x, kernel, strides, dilations)}
+    return {
+        "kernel": kernel,
+        "stride": list(strides),
+        "dilation": list(dilations),
+        "padding": padding_of(a, x, kernel, strides, dilations),
+    }
 
 
 def on_images(x, w):
-    """Of a single spatial axis: the last of two."""
+    """Returns the window on images: a single spatial axis becomes the last of two."""
     if x.ndim > 3:
         return w
-    return {key: [[0, 0] if key == "padding" else 0 if key == "output_padding" else 1] + value for key, value in w.items()}
+    return {
+        key: [[0, 0] if key == "padding" else 0 if key == "output_padding" else 1] + value
+        for key, value in w.items()
+    }
 
 
 def rounded_up(a, x, w):
-    """ceil_mode is padding behind the last element, where it lets one window more begin within the input or the padding before it."""
+    """Returns the window with ceil_mode as padding behind the last element.
+
+    It applies where it lets one more window begin within the input or the padding before it.
+    """
     if not a.get("ceil_mode"):
         return w
     for i, (extent, pads) in enumerate(zip(x.shape[2:], w["padding"])):
@@ -83,7 +114,15 @@ def rounded_up(a, x, w):
 def convolution(a, x, w, b=None):
     parameters = {"weights": as_images(w)} | ({} if b is None else {"bias": b})
     attributes = on_images(x, window(a, x, w.shape[2:]))
-    return layer("convolution", [as_images(x)], parameters, filters=w.shape[0], groups=a.get("group", 1), bias=b is not None, **attributes)
+    return layer(
+        "convolution",
+        [as_images(x)],
+        parameters,
+        filters=w.shape[0],
+        groups=a.get("group", 1),
+        bias=b is not None,
+        **attributes,
+    )
 
 
 def transposed_convolution(a, x, w, b=None):
@@ -98,24 +137,54 @@ def transposed_convolution(a, x, w, b=None):
         wanted = [extent * stride for extent, stride in zip(x.shape[2:], strides)]
     if wanted:
         for i, extent in enumerate(wanted[-axes:]):
-            total = (x.shape[2 + i] - 1) * strides[i] + added[i] + (kernel[i] - 1) * dilations[i] + 1 - extent
+            total = (
+                (x.shape[2 + i] - 1) * strides[i]
+                + added[i]
+                + (kernel[i] - 1) * dilations[i]
+                + 1
+                - extent
+            )
             if total < 0:  # more than the windows reach
                 added[i], total = added[i] - total, 0
-            pairs[i] = [total // 2, total - total // 2] if mode == "SAME_UPPER" else [total - total // 2, total // 2]
-    attributes = {"kernel": list(kernel), "stride": list(strides), "dilation": list(dilations), "padding": pairs, "output_padding": added}
+            pairs[i] = (
+                [total // 2, total - total // 2]
+                if mode == "SAME_UPPER"
+                else [total - total // 2, total // 2]
+            )
+    attributes = {
+        "kernel": list(kernel),
+        "stride": list(strides),
+        "dilation": list(dilations),
+        "padding": pairs,
+        "output_padding": added,
+    }
     parameters = {"weights": as_images(w)} | ({} if b is None else {"bias": b})
     groups = a.get("group", 1)
-    return layer("transposed_convolution", [as_images(x)], parameters, filters=w.shape[1] * groups, groups=groups, bias=b is not None,
-                 **on_images(x, attributes))
+    return layer(
+        "transposed_convolution",
+        [as_images(x)],
+        parameters,
+        filters=w.shape[1] * groups,
+        groups=groups,
+        bias=b is not None,
+        **on_images(x, attributes),
+    )
 
 
 def max_pool(a, x):
-    return layer("max_pool", [as_images(x)], **on_images(x, rounded_up(a, x, window(a, x, a["kernel_shape"]))))
+    return layer(
+        "max_pool",
+        [as_images(x)],
+        **on_images(x, rounded_up(a, x, window(a, x, a["kernel_shape"]))),
+    )
 
 
 def average_pool(a, x):
     counts = bool(a.get("count_include_pad", 0))
-    need(not (counts and a.get("ceil_mode")), "windows rounded up that count padding count only some of it")
+    need(
+        not (counts and a.get("ceil_mode")),
+        "ceil_mode with count_include_pad counts only some of the padding",
+    )
     attributes = on_images(x, rounded_up(a, x, window(a, x, a["kernel_shape"])))
     return layer("average_pool", [as_images(x)], count_padding=counts, **attributes)
 
@@ -128,7 +197,12 @@ def global_max_pool(a, x):
 
 
 def batch_norm(a, x, scale, shift, mean, variance):
-    result = layer("batch_norm", [as_images(x)], {"scale": scale, "shift": shift}, epsilon=a.get("epsilon", 1e-5))
+    result = layer(
+        "batch_norm",
+        [as_images(x)],
+        {"scale": scale, "shift": shift},
+        epsilon=a.get("epsilon", 1e-5),
+    )
     result.running = {"running_mean": mean, "running_var": variance}
     result.momentum = 1 - a.get("momentum", 0.9)
     result.inference = not a.get("training_mode", 0)
@@ -136,17 +210,29 @@ def batch_norm(a, x, scale, shift, mean, variance):
 
 
 def instance_norm(a, x, scale, shift):
-    return layer("instance_norm", [as_images(x)], {"scale": scale, "shift": shift}, epsilon=a.get("epsilon", 1e-5))
+    return layer(
+        "instance_norm",
+        [as_images(x)],
+        {"scale": scale, "shift": shift},
+        epsilon=a.get("epsilon", 1e-5),
+    )
 
 
 def local_response_norm(a, x):
-    return layer("local_response_norm", [as_images(x)], local_size=a["size"], alpha=a.get("alpha", 1e-4), beta=a.get("beta", 0.75), k=a.get("bias", 1.0))
+    return layer(
+        "local_response_norm",
+        [as_images(x)],
+        local_size=a["size"],
+        alpha=a.get("alpha", 1e-4),
+        beta=a.get("beta", 0.75),
+        k=a.get("bias", 1.0),
+    )
 
 
 def softmax(a, x, opset):
     if opset >= 13:
         return layer("softmax", [around(x, a.get("axis", -1))])
-    axis = a.get("axis", 1) % x.ndim  # all from there on are one axis
+    axis = a.get("axis", 1) % x.ndim  # the axes from this one on count as one
     return layer("softmax", [x.reshape(math.prod(x.shape[:axis]), -1, 1, 1)])
 
 
@@ -154,38 +240,55 @@ def softmax(a, x, opset):
 
 
 def element_wise(kind, **names):
-    """`names`: attributes of ours -> (theirs, default)."""
-    return lambda a, x: layer(kind, [as_images(x)], **{ours: a.get(theirs, default) for ours, (theirs, default) in names.items()})
+    """Returns a translator. `names`: stratplan's attribute -> (ONNX's attribute, default)."""
+    return lambda a, x: layer(
+        kind,
+        [as_images(x)],
+        **{ours: a.get(theirs, default) for ours, (theirs, default) in names.items()},
+    )
 
 
 def prelu(a, x, slope, opset):
     images = as_images(x)
     channels = images.shape[1]
-    aligned = opset < 7 or slope.ndim == x.ndim - 1  # its first axis with the channels; later ones are aligned from the last
-    need(slope.size == 1 or (aligned and slope.shape[0] == channels == slope.size), "a slope for each element, not for each channel")
+    # The first axis of the slope is aligned with the channels; in later opsets the last axes are.
+    aligned = opset < 7 or slope.ndim == x.ndim - 1
+    need(
+        slope.size == 1 or (aligned and slope.shape[0] == channels == slope.size),
+        "a slope for each element, not for each channel",
+    )
     return layer("prelu", [images], {"slope": numpy.broadcast_to(slope.reshape(-1), channels)})
 
 
 def clip(a, x, low=None, high=None):
     low = a.get("min") if low is None else float(low)
     high = a.get("max") if high is None else float(high)
-    return layer("clip", [as_images(x)], **{key: limit for key, limit in (("min", low), ("max", high)) if limit is not None})
+    return layer(
+        "clip",
+        [as_images(x)],
+        **{key: limit for key, limit in (("min", low), ("max", high)) if limit is not None},
+    )
 
 
 def add(a, *x):
-    need(len(x) > 1, "a sum of one")
+    need(len(x) > 1, "a sum of one input")
     need(len({each.shape for each in x}) == 1, "inputs of different shapes (broadcast)")
     return layer("add", [as_images(each) for each in x])
 
 
 def multiply(a, x, y):
-    """The second may have one element a channel, or one a position, of each sample."""
+    """The second factor may have one element per channel or per position of each sample."""
     x, y = (x, y) if x.size >= y.size else (y, x)
-    need(x.ndim == y.ndim > 1 and x.shape[0] == y.shape[0], "inputs of one axis, or of different shapes (broadcast)")
+    need(
+        x.ndim == y.ndim > 1 and x.shape[0] == y.shape[0],
+        "inputs of one axis, or of different shapes (broadcast)",
+    )
     alike = [mine == theirs for mine, theirs in zip(x.shape[1:], y.shape[1:])]
     channel, positions = alike[0], all(alike[1:])
     of_one = y.shape[1] == 1 if positions else all(extent == 1 for extent in y.shape[2:])
-    need(all(alike) or ((channel or positions) and of_one), "inputs of different shapes (broadcast)")
+    need(
+        all(alike) or ((channel or positions) and of_one), "inputs of different shapes (broadcast)"
+    )
     return layer("multiply", [as_images(x), as_images(y)])
 
 
@@ -207,7 +310,7 @@ def pad(a, x, pads=None, value=None):
     pads = a.get("pads", a.get("paddings")) if pads is None else pads.tolist()
     value = a.get("value", 0.0) if value is None else float(value.reshape(-1)[0])
     need(value == 0, "padding with another value than zero")
-    need(min(pads) >= 0, "padding that takes away")
+    need(min(pads) >= 0, "negative padding")
     pairs = [list(pair) for pair in zip(pads[: x.ndim], pads[x.ndim :])]
     need(x.ndim in (4, 5) and not any(map(any, pairs[:2])), "padding of samples or channels")
     return layer("pad", [x], padding=pairs[2:])
@@ -217,12 +320,12 @@ def dropout(a, x, ratio=None, training=None, opset=12):
     ratio = a.get("ratio", 0.5) if ratio is None else float(ratio)
     result = layer("dropout", [as_images(x)], probability=ratio)
     result.inference = not (training is not None and bool(training)) if opset >= 12 else True
-    need(result.inference or ratio == 0, "which elements are dropped is another generator's draw")
+    need(result.inference or ratio == 0, "the dropped elements come from another random generator")
     return result
 
 
 def resize(a, x, *others, opset):
-    if opset < 11:  # Upsample, and Resize as it was
+    if opset < 11:  # Upsample, and Resize as it was then
         a = a | {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         scales, sizes = (others[0] if others else numpy.array(a["scales"])), None
     else:
@@ -232,14 +335,20 @@ def resize(a, x, *others, opset):
     if sizes is not None and sizes.size:
         scales = sizes / numpy.array(x.shape)
     factors = [int(scale) for scale in scales]
-    need(all(scale == factor >= 1 for scale, factor in zip(scales, factors)), "scales that are not whole numbers")
+    need(
+        all(scale == factor >= 1 for scale, factor in zip(scales, factors)),
+        "scales that are not whole numbers",
+    )
     need(factors[:2] == [1, 1] and x.ndim in (4, 5), "scales of samples or channels")
     if mode == "linear":
         need(place in ("half_pixel", "pytorch_half_pixel"), f"linear with coordinates {place}")
     else:
         rounding = a.get("nearest_mode", "round_prefer_floor")
         inside = place in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
-        need(inside or (place == "asymmetric" and rounding == "floor"), f"nearest by {rounding} with coordinates {place}")
+        need(
+            inside or (place == "asymmetric" and rounding == "floor"),
+            f"nearest by {rounding} with coordinates {place}",
+        )
     return layer("upsample", [x], scale=factors[2:], mode=mode)
 
 
@@ -249,14 +358,23 @@ def resize(a, x, *others, opset):
 def fully_connected(x, weights, bias):
     """x: (samples, channels); weights: (filters, channels)."""
     parameters = {"weights": weights[:, :, None, None]} | ({} if bias is None else {"bias": bias})
-    return layer("fully_connected", [as_images(x)], parameters, filters=weights.shape[0], bias=bias is not None)
+    return layer(
+        "fully_connected",
+        [as_images(x)],
+        parameters,
+        filters=weights.shape[0],
+        bias=bias is not None,
+    )
 
 
 def gemm(a, x, b, c=None):
     need(not a.get("transA"), "samples that lie along columns (transA)")
     weights = numpy.float32(a.get("alpha", 1.0)) * (b if a.get("transB") else b.T)
     if c is not None:
-        need(c.size == 1 or c.shape in ((len(weights),), (1, len(weights))), "a bias for each element, not for each channel")
+        need(
+            c.size == 1 or c.shape in ((len(weights),), (1, len(weights))),
+            "a bias for each element, not for each channel",
+        )
         c = numpy.float32(a.get("beta", 1.0)) * numpy.broadcast_to(c.reshape(-1), len(weights))
     return fully_connected(x, weights, c)
 
@@ -275,7 +393,8 @@ def cross_entropy(a, x, labels, weights=None):
     return result
 
 
-# How an operator with attributes a and inputs x, ... is written; those that also ask for the opset are called with it.
+# Translators take an operator's attributes a and its inputs x, ...; those of ASKS_FOR_OPSET also
+# take the opset.
 OPERATORS = {
     "Conv": convolution,
     "ConvTranspose": transposed_convolution,
@@ -321,7 +440,7 @@ ASKS_FOR_OPSET = {"PRelu", "Softmax", "Upsample", "Resize", "Dropout"}
 
 
 def translate(node, inputs, opset):
-    """`inputs`: arrays, None for those left out."""
+    """Returns the layer of a node. `inputs`: arrays, or None for inputs that are left out."""
     for x in inputs[:1]:
         need(x.dtype == numpy.float32, f"elements of type {x.dtype}")
     while inputs and inputs[-1] is None:

@@ -1,4 +1,7 @@
-"""Reads ONNX models and tensors: as much of their protobuf wire format as single operators need, and no package but numpy."""
+"""Reads ONNX models and tensors with numpy alone.
+
+Covers as much of the protobuf wire format as models of single operators need.
+"""
 import struct
 import types
 
@@ -20,7 +23,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """Pairs (number, value) of a message: integers, or bytes."""
+    """Yields pairs (number, value) of a message; a value is an integer or bytes."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)
@@ -44,7 +47,7 @@ def signed(value):
 
 
 def integers(value):
-    """A repeated integer, packed or one at a time."""
+    """Returns a repeated integer field, packed or one at a time, as a list."""
     if isinstance(value, int):
         return [signed(value)]
     found, at = [], 0
@@ -55,7 +58,7 @@ def integers(value):
 
 
 def tensor(data):
-    """A TensorProto: its name and its array."""
+    """Returns name and array of a TensorProto."""
     shape, kind, name, raw, listed, other = [], 0, "", None, b"", []
     for number, value in fields(data):
         if number == 1:
@@ -118,7 +121,7 @@ def first_text(data, wanted):
 
 
 def model(path):
-    """The graph of a model: its opset, nodes, constants by name, and the names of what goes in and comes out."""
+    """Returns a model's graph: opset, nodes, constants by name, names of inputs and outputs."""
     result = types.SimpleNamespace(opset=1, nodes=[], constants={}, inputs=[], outputs=[])
     for number, value in fields(path.read_bytes()):
         if number == 8 and first_text(value, 1) in ("", "ai.onnx"):

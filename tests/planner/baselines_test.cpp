@@ -13,7 +13,8 @@ using testing::HasSubstr;
 
 const Fits everything_fits = [](const Plan&) { return true; };
 
-/// "sample=lbann=... | sample on 1 | H4 | !F4": aliases after '=', refused ones with '!'.
+/// Returns "sample=lbann=... | sample on 1 | H4 | !F4": aliases follow '=', baselines without a
+/// plan follow '!'.
 std::string names_of(const std::vector<Baseline>& found) {
   std::string text;
   for (const Baseline& baseline : found) {
@@ -40,7 +41,7 @@ TEST(Baselines, Names) {
     std::string expected;
   };
   const std::vector<Case> cases{
-      // name          network                             ranks  baselines
+      // name, network, ranks, baselines
       {"one rank", test::small_resnet(4), 1, "sample"},
       {"two ranks", test::small_resnet(4), 2,
        "sample=lbann | sample on 1 | H2 | W2 | C2 | F2 | one-weird-trick"},
@@ -93,11 +94,11 @@ TEST(Baselines, LbannSharesASampleOnlyAsFarAsItMust) {
     const char* name;
     std::array<std::int64_t, 4> extents;
     int ranks;
-    int needed;  ///< ranks that must share a sample so that it fits
+    int needed;  ///< number of ranks that must share a sample so that it fits
     std::string grid;
   };
   const std::vector<Case> cases{
-      // name                 C  D  H   W    ranks  needed  first layer's grid
+      // name, C D H W, ranks, needed, first layer's grid
       {"fits alone", {3, 1, 16, 16}, 8, 1, "N2 | N4"},
       {"two share", {3, 1, 16, 16}, 8, 2, "N2 | N2 H2"},
       {"three are no divisor", {3, 1, 16, 16}, 8, 3, "N2 | H2 W2"},

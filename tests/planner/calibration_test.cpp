@@ -1,4 +1,4 @@
-// The estimated tier against published times of single devices. What it reaches is held here.
+// Compares kernel estimates with published times of single devices. The errors must not grow.
 #include "support/calibration.hpp"
 
 #include <fmt/format.h>

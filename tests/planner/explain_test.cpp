@@ -17,8 +17,8 @@ using test::small_machine;
 using test::small_mesh;
 using test::small_resnet;
 
-/// What each candidate of a block costs with the rest of a plan held fixed, by the table that the
-/// search sees.
+/// The cost of each candidate of a block with the rest of the plan held fixed, from the table that
+/// the search uses.
 class TableOfPlan {
  public:
   TableOfPlan(const Plan& plan, const Network& network, const MachineProfile& machine)
@@ -70,7 +70,7 @@ TEST(Explain, FewRanksAreAsInTheSearchsTable) {
   MachineProfile pairs_of_ranks = small_machine();
   pairs_of_ranks.levels.back().ranks = 2;
   const Row rows[] = {
-      // name             network                          split      machine
+      // name, network, split, machine
       {"two ranks", small_resnet(4), "N2", small_machine()},
       {"slow link", small_resnet(4), "H4", small_machine(1e6, 1e-4)},
       {"one large sample", small_mesh(1, {3, 1, 32, 32}), "H2 W2", small_machine()},
@@ -97,11 +97,12 @@ TEST(Explain, FewRanksAreAsInTheSearchsTable) {
 TEST(Explain, SaysWhatTheTimeGoesInto) {
   struct Row {
     const char* decomposition;
-    bool sums, reduction, halo, redistribution;  ///< of the first convolution's block
+    bool sums, reduction, halo,
+        redistribution;  ///< whether the first convolution's block has such costs
   };
   const Network network = small_mesh(4, {4, 1, 16, 16});
   const Row rows[] = {
-      // split  sums   reduction  halo   redistribution
+      // split, sums, reduction, halo, redistribution
       {"N4", false, true, false, false},  {"H4", false, true, true, false},
       {"F4", false, false, false, true},  {"C4", true, false, false, false},
       {"N1", false, false, false, false},
@@ -110,7 +111,7 @@ TEST(Explain, SaysWhatTheTimeGoesInto) {
     SCOPED_TRACE(row.decomposition);
     const Plan plan = uniform_plan(network, Decomposition::parse(row.decomposition));
     const BlockExplanation explained = explain_layer(plan, network, small_machine(), 1, 0);
-    ASSERT_EQ(explained.block.root(), 1) << "input, convolution, ReLU, convolution";
+    ASSERT_EQ(explained.block.root(), 1) << "layers: input, convolution, ReLU, convolution";
     EXPECT_GT(explained.chosen.compute.value, 0);
     EXPECT_EQ(explained.chosen.sums.value > 0, row.sums);
     EXPECT_EQ(explained.chosen.reduction.value > 0, row.reduction);
@@ -135,8 +136,8 @@ TEST(Explain, OneLayerIsSimulated) {
   }
 }
 
-/// In closed form; those shown are priced as lowered, so the order need not be the closed form's,
-/// but nothing far better may be missed.
+/// At this scale candidates are ranked in closed form, but shown with lowered costs. So the order
+/// may differ from the closed form's, but no much better candidate may be missing.
 TEST(Explain, ManyRanksMissNothing) {
   const Network network = small_mesh(4, {3, 1, 32, 32});
   const MachineProfile machine = small_machine();
@@ -153,7 +154,7 @@ TEST(Explain, ManyRanksMissNothing) {
     EXPECT_LE(explained.others.front().total().value, 1.1 * others.front());
     EXPECT_EQ(explained.candidates, others.size() + 1);
   }
-  // Grids that no search tries are neighbours like any other.
+  // Alternatives exist also for grids that no search tries.
   const Plan odd = uniform_plan(network, Decomposition::parse("H4 N4"));
   EXPECT_FALSE(explain(odd, network, machine, 2).front().others.empty());
 }

@@ -1,4 +1,4 @@
-// The search in closed form, where memory is short.
+// The large-scale search under memory limits.
 #include "planner/large_scale_search.hpp"
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ class WithinMemory : public testing::Test {
   const MachineProfile machine_ = test::small_machine();
 };
 
-/// What is found fits, is no better than with more room, and its bound is below what is found with
-/// less.
+/// The result fits the limit and is no better than with a larger limit. Its lower bound is below
+/// the results of smaller limits.
 TEST_F(WithinMemory, LessRoomTakesLongerAndBoundsHold) {
   const LargeScaleResult free = search({});
   const Bytes most = memory(free);

@@ -1,4 +1,4 @@
-// Memory as a constraint: micro-batches, sharding and recomputation, chosen so that a plan fits.
+// Memory limits: micro-batches, sharding and recomputation, chosen so that a plan fits.
 #include "planner/memory_saving.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ using test::small_mesh;
 using test::small_resnet;
 using testing::HasSubstr;
 
-/// Weights are most of what it keeps.
+/// A network whose weights take most of its memory.
 Network small_perceptron(std::int64_t batch) {
   test::NetworkBuilder net(batch);
   const LayerIndex x = net.relu(net.fully_connected(net.input({4, 1, 4, 4}), 256));
@@ -46,14 +46,15 @@ struct FitCase {
   Network network;
   int ranks;
   FreeMemoryOptions free;
-  double share;     ///< the limit, of what a plan as given needs:
-  bool of_leanest;  ///< the leanest, or else the fastest
+  double share;     ///< the memory limit, as a fraction of a plan's memory with options as given
+  bool of_leanest;  ///< whether that plan is the leanest or the fastest one
   bool in_micro_batches, shared_out, recomputed;
 };
 
 std::vector<FitCase> fit_cases() {
   return {
-      // name  network  ranks  free  share  leanest  micro-batches  sharding  recomputation
+      // name, network, ranks, free options, share, of_leanest, expected: micro-batches, sharding,
+      // recomputation
       {"micro-batches alone", small_mesh(32, {3, 1, 16, 16}), 2, micro_batches, 0.85, true, true,
        false, false},
       {"sharding alone", small_resnet(32, 8, 64), 2, sharding, 0.97, false, false, true, false},
@@ -141,7 +142,7 @@ struct FrontCase {
 
 TEST(MemoryChoices, TheFrontHasNoDominatedPointAndTheRecommended) {
   const std::vector<FrontCase> cases = {
-      // name         network                               ranks
+      // name, network, ranks
       {"mesh", small_mesh(8, {3, 1, 256, 256}), 2},
       {"resnet", small_resnet(8, 64), 4},
       {"perceptron", small_perceptron(8), 2},

@@ -1,4 +1,4 @@
-// What goes on beside kernels: chosen where prices say that it pays, and played through.
+// Overlap of communication with kernels: chosen where the costs say that it pays, and simulated.
 #include "planner/overlap.hpp"
 
 #include <gmock/gmock.h>
@@ -15,14 +15,14 @@ namespace {
 using test::small_machine;
 using test::small_mesh;
 
-/// All that messages cost can be hidden on it.
+/// A machine on which kernels can hide all communication.
 MachineProfile hiding_machine(double bandwidth_bytes_per_s, double latency_seconds = 1e-6) {
   MachineProfile machine = small_machine(bandwidth_bytes_per_s, latency_seconds);
   machine.hidden = 1;
   return machine;
 }
 
-/// Two convolutions of which the second has a halo.
+/// Two convolutions, the second of which has a halo.
 Network mesh() { return small_mesh(1, {3, 1, 64, 64}); }
 
 Plan in_halves(const Network& network) {
@@ -31,8 +31,8 @@ Plan in_halves(const Network& network) {
   return plan;
 }
 
-/// Of the second convolution on the last rank: the exchange, and the kernel of what reads nothing
-/// received.
+/// Times of the second convolution on the last rank: its halo exchange, and the kernel of its
+/// interior.
 struct Prices {
   Seconds exchange{}, interior{};
 };
@@ -72,7 +72,7 @@ TEST(InteriorSplit, AreChosenWhereTheyPay) {
   const std::string& second = network.layer(3).name;
   Plan cut = in_halves(network);
   cut.execution.overlapped_halos = {second};
-  MachineProfile measured = hiding_machine(1e7);  // somebody measured the pieces, and they are slow
+  MachineProfile measured = hiding_machine(1e7);  // on which the pieces were measured, and are slow
   for (const Program& program : programs_of(cut, network))
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body);
@@ -97,7 +97,7 @@ TEST(InteriorSplit, AreChosenWhereTheyPay) {
   }
 }
 
-/// Profiles are asked for what a plan's programs run.
+/// The pieces' kernels are in a plan's programs, so a profile request asks for them.
 TEST(InteriorSplit, TheirKernelsAreThoseThatAreMeasured) {
   const Network network = mesh();
   Plan plan = uniform_plan(network, Decomposition::parse("H2"));

@@ -30,7 +30,7 @@ struct PlanCase {
 
 std::vector<PlanCase> plan_cases() {
   return {
-      // name                        network                        ranks  machine
+      // name, network, ranks, machine
       {"one rank", small_resnet(4), 1, small_machine()},
       {"two ranks", small_resnet(4), 2, small_machine()},
       {"slow link", small_resnet(4), 2, small_machine(1e6, 1e-3)},
@@ -78,7 +78,7 @@ TEST(Planner, SearchedIsTheBestOfAllAssignments) {
   EXPECT_NEAR(result.objective / best->cost, 1, 1e-12);
   EXPECT_EQ(result.blocks, blocks.size());
   EXPECT_EQ(result.candidates, legal[0].size() + legal[1].size());
-  EXPECT_GT(result.rejections, 0U);  // D, for one
+  EXPECT_GT(result.rejections, 0U);  // for example D
 }
 
 TEST(Planner, FillsInWhatPlanFilesNeed) {
@@ -102,8 +102,8 @@ TEST(Planner, FillsInWhatPlanFilesNeed) {
 }
 
 TEST(Planner, TheLinkDecides) {
-  // A link that costs next to nothing is worth using; on one that takes a second per message a rank
-  // had better work alone.
+  // A link that costs next to nothing is worth using. If a message takes a second, a rank works
+  // best alone.
   const Network network = small_mesh(2, {3, 1, 32, 32});
   EXPECT_EQ(plan(network, "net.json", 2, small_machine(1e12, 1e-9)).recommended.ranks, 2);
   const PlanningResult alone = plan(network, "net.json", 2, small_machine(1e6, 1));
@@ -150,7 +150,7 @@ TEST(Planner, TheMachinesMemoryIsALimitToo) {
   EXPECT_EQ(plan(small_resnet(2), "net.json", 2, machine, options).memory_limit, Bytes{1 << 29});
 }
 
-/// Why nothing fits.
+/// Returns the message of the error if no plan fits.
 std::string why_not(Bytes limit, int ranks) {
   PlanningOptions options;
   options.memory_limit = limit;
@@ -167,7 +167,7 @@ TEST(Planner, InfeasibleSaysWhatWouldDo) {
               HasSubstr("does not fit into 1 MiB per rank on 2 ranks: the leanest plan needs"));
   EXPECT_THAT(hopeless, HasSubstr("doubling the ranks up to 128 does not help"));
 
-  // One MiB less than the leanest plan needs does not do, but more ranks would.
+  // One MiB below the leanest plan's memory is not enough, but more ranks would be.
   const auto needed = [](const std::string& message) {
     long long mebibytes = 0;
     const std::size_t numbers = message.find("the leanest plan needs ");
@@ -194,8 +194,8 @@ TEST(Planner, MachineWithTooFewRanks) {
   EXPECT_THROW(plan(small_resnet(4), "net.json", 3, machine), InfeasibleError);
 }
 
-/// What a profiler would do: every kernel of the plan takes what it was estimated to, times a
-/// factor from 1 to 4 that is its own.
+/// Imitates a profiler: every kernel of the plan takes its estimated time, times a factor from 1 to
+/// 4 per kernel.
 void measure(const Plan& plan, const Network& network, MachineProfile& machine) {
   for (const Program& program : programs_of(plan, network)) {
     for (const Op& op : program.ops) {
@@ -228,9 +228,9 @@ TEST(Planner, PlanningAndMeasuringAlternateUntilNothingIsEstimated) {
     measure(*plans_to_measure(result).front(), network, machine);
     result = plan(network, "net.json", 2, machine);
   }
-  // Estimates are floors: what is chosen on measurements alone would still be chosen if everything
-  // else were measured too.
-  EXPECT_GT(rounds, 1) << "the first plan was already the last: this test shows nothing";
+  // Estimates are lower bounds. So a plan that is best by measurements alone stays the best if all
+  // other kernels are measured too.
+  EXPECT_GT(rounds, 1) << "the first plan was already the last, so this test shows nothing";
   for (const Considered& considered : result.baselines) {
     if (!considered.usable()) continue;
     EXPECT_LE(result.recommended.prediction->step, considered.plan->prediction->step * (1 + 1e-9))

@@ -9,8 +9,8 @@ namespace stratplan::test {
 inline constexpr Window same3{
     .kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
 
-/// Two convolutions (the second with a skip around it), global pooling, a fully connected layer,
-/// softmax.
+/// A network of two convolutions (the second with a skip around it), global pooling, a fully
+/// connected layer and softmax.
 inline Network small_resnet(std::int64_t batch, std::int64_t extent = 16,
                             std::int64_t channels = 8) {
   NetworkBuilder net(batch);
@@ -22,7 +22,7 @@ inline Network small_resnet(std::int64_t batch, std::int64_t extent = 16,
   return net.finish();
 }
 
-/// Convolutions only: no layer that a spatial split could not reach.
+/// A network of convolutions only, all of whose layers can be split spatially.
 inline Network small_mesh(std::int64_t batch, std::array<std::int64_t, 4> extents) {
   NetworkBuilder net(batch);
   const std::array<Window, 3> windows{extents[1] > 1 ? same3 : Window{}, same3, same3};
@@ -30,8 +30,8 @@ inline Network small_mesh(std::int64_t batch, std::array<std::int64_t, 4> extent
   return net.finish_with_loss(net.convolution(x, 4, windows));
 }
 
-/// Nodes of four cores; 1 Gflop/s and 1 GB/s per rank, and the link's latency and bandwidth, all
-/// assumed.
+/// A machine with nodes of four cores, 1 Gflop/s and 1 GB/s per rank, and the given link. All
+/// numbers are assumed.
 inline MachineProfile small_machine(double bandwidth_bytes_per_s = 1e9,
                                     double latency_seconds = 1e-6) {
   MachineProfile machine;
@@ -43,7 +43,7 @@ inline MachineProfile small_machine(double bandwidth_bytes_per_s = 1e9,
   return machine;
 }
 
-/// One node of two ranks, whose links are measured.
+/// A machine with one node of two ranks, whose links are measured.
 inline MachineProfile pair_with_measured_links() {
   MachineProfile machine = small_machine();
   machine.levels = {{"core", 2, {1e-6}, 1e9}};

@@ -20,7 +20,7 @@ constexpr const char* example = R"({
 })";
 
 TEST(Solve, Example) {
-  // a0 b0: 1 + 4; a1 b1: 3 + 1 + 1; equal, and both beat the rest.
+  // a0 b0: 1 + 4; a1 b1: 3 + 1 + 1. Both are equal and better than all others.
   const Json answer = solve(read_bare_table(Json::parse(example), "table.json"));
   EXPECT_EQ(answer["cost"], 5.0);
   EXPECT_EQ(answer["optimal"], true);
@@ -37,7 +37,7 @@ TEST(Solve, MemoryLimits) {
     std::int64_t memory;
   };
   const std::vector<Case> cases{
-      // limit  assignment          cost  memory
+      // limit, assignment, cost, memory
       {11, R"({"a":1,"b":1})", 5, 11},
       {10, R"({"a":1,"b":2})", 12, 2},
       {2, R"({"a":1,"b":2})", 12, 2},
@@ -57,12 +57,12 @@ TEST(Solve, MemoryLimits) {
 
 TEST(Solve, BadTablesSayWhere) {
   struct Case {
-    const char* pointer;  ///< to what is replaced (or added)
+    const char* pointer;  ///< to the value that is replaced or added
     const char* value;
     const char* message;
   };
   const std::vector<Case> cases{
-      // pointer            value       message
+      // pointer, value, message
       {"/nodes", "3", "table.json: at /nodes: expected an array"},
       {"/colour", "3", "table.json: at /colour: unknown key"},
       {"/nodes/0/weight", "3", "at /nodes/0/weight: unknown key"},

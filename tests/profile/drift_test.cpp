@@ -13,8 +13,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(RepresentativeKernels, AreThoseThatTakeMostOfTheTimeTogether) {
-  // Time by kernel: 400 takes 3 x 2 s, 800 takes 5 s, 1200 takes 1 s, 1600 is not measured; 12 s in
-  // all.
+  // Time by kernel: 400 takes 3 x 2 s, 800 takes 5 s, 1200 takes 1 s, and 1600 is not measured. The
+  // sum is 12 s.
   const auto programs = programs_of(
       {{compute_op(fill_of(400)), compute_op(fill_of(400)), compute_op(fill_of(800)),
         compute_op(fill_of(1200))},
@@ -36,7 +36,7 @@ TEST(RepresentativeKernels, AreThoseThatTakeMostOfTheTimeTogether) {
 TEST(DriftOf, IsTheRatioOfTimesIfTheyAgree) {
   struct Row {
     const char* what;
-    double first, second;  ///< seconds now; 2 and 6 before, the first twice in a step: 4 s and 6 s
+    double first, second;  ///< seconds now; before: 2 (twice per step, so 4) and 6
     std::optional<Drift> drift;
   };
   const Row rows[] = {
@@ -53,7 +53,7 @@ TEST(DriftOf, IsTheRatioOfTimesIfTheyAgree) {
     before.kernels = {{fill_of(400).key(), measured(2)}, {fill_of(800).key(), measured(6)}};
     now.kernels = {{fill_of(400).key(), measured(row.first)},
                    {fill_of(800).key(), measured(row.second)}};
-    for (const double drift : {1.0, 1.25}) {  // at which the first was measured before
+    for (const double drift : {1.0, 1.25}) {  // the drift while the first was measured before
       Measurement& first = before.kernels.at(fill_of(400).key());
       first = measured(2 * drift);
       first.drift = drift;
@@ -69,7 +69,7 @@ TEST(DriftOf, IsTheRatioOfTimesIfTheyAgree) {
   }
 }
 
-/// A profile of a thousand kernels, all in one program, on a machine that has become slower since.
+/// A profile of a thousand kernels, all in one program. The machine has become slower since.
 class MeasureDrift : public testing::Test {
  protected:
   MeasureDrift() {
@@ -104,7 +104,8 @@ class MeasureDrift : public testing::Test {
 
 TEST_F(MeasureDrift, MeasuresAFewKernelsOnceAndLeavesTheProfileAsItIs) {
   const Json before = to_json(machine_);
-  for (const std::size_t look_number : {1U, 2U}) {  // what one finds does not add to the next
+  for (const std::size_t look_number :
+       {1U, 2U}) {  // one measurement of drift does not change the next
     const auto drift = look();
     ASSERT_TRUE(drift);
     EXPECT_TRUE(drift->even);
@@ -117,10 +118,10 @@ TEST_F(MeasureDrift, MeasuresAFewKernelsOnceAndLeavesTheProfileAsItIs) {
 
 TEST_F(MeasureDrift, AsksNothingWhereTheProfileSaysNothing) {
   machine_.measured_ranks = 2;
-  EXPECT_FALSE(look()) << "measured with another number of ranks";
+  EXPECT_FALSE(look()) << "the profile was measured with another number of ranks";
   machine_.measured_ranks = 1;
   machine_.kernels = {{fill_of(8000).key(), measured(1)}};
-  EXPECT_FALSE(look()) << "none of the programs' kernels";
+  EXPECT_FALSE(look()) << "the profile has none of the programs' kernels";
   EXPECT_EQ(calls_, 0);
 }
 

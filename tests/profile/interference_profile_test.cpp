@@ -14,8 +14,8 @@ namespace {
 using test::TimedDevice;
 
 TEST(Interference, IsTheTimeBesideTrafficOverTheTimeAlone) {
-  for (const double each :
-       {1.0 / 64, 1.0 / 4}) {  // of a block; the second outlasts the traffic at first
+  // Slowdown per block. With the second, kernels outlast the traffic at first.
+  for (const double each : {1.0 / 64, 1.0 / 4}) {
     TimedDevice device;
     device.clock_now = [] { return 2e9; };
     device.slowdown = [&](int blocks) { return 1 + blocks * each; };
@@ -41,7 +41,7 @@ TEST(Interference, IsNotMadeUp) {
   TimedDevice timeless;
   timeless.slowdown = [](int) { return 2.0; };
   EXPECT_TRUE(profile_interference(timeless, kernels_interfered_with()).empty())
-      << "without a clock blocks cannot keep a rate";
+      << "without a clock, blocks cannot keep a rate";
 }
 
 TEST(Profile, OfOneDeviceStandsOnItsOwn) {
@@ -74,7 +74,7 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     EXPECT_EQ(to_json(back), document);
     EXPECT_EQ(back.interference.size(), 3U);
 
-    // Asked again for another kernel, it is as it was.
+    // A request for another kernel leaves the interference as it was.
     device.slowdown = [](int) { return 7.0; };
     fill.y[Axis::C] = 2000;
     const MachineProfile more =
@@ -87,7 +87,7 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     const MachineProfile other =
         run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}},
                     device, Team(alone), machine, {});
-    EXPECT_EQ(other.kernels.size(), 1U) << "what one device took says nothing of another";
+    EXPECT_EQ(other.kernels.size(), 1U) << "times of one device do not apply to another";
   });
 }
 

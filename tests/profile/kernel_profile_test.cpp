@@ -1,5 +1,5 @@
-// How kernels are timed on a device that captures work: in batches that are replayed, over buffers
-// that the caches no longer hold, at a clock that is looked at.
+// Timing of kernels on a device that captures work: in batches that are replayed, over buffers that
+// have left the caches, while the clock is watched.
 #include "profile/kernel_profile.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using test::TimedDevice;
 using testing::DoubleNear;
 using testing::Each;
 
-/// Reads and writes so many bytes.
+/// Returns a kernel that reads and writes so many bytes.
 Kernel relu_of(Bytes bytes) {
   Kernel kernel{.kind = KernelKind::PointwiseForward};
   kernel.x[Axis::C] = kernel.y[Axis::C] = bytes.value / 4;
@@ -42,11 +42,11 @@ TEST(SampleKernel, TimesWhatIsReplayed) {
   const KernelSamples samples = sample_on(device, relu_of({4096}), {1 << 20});
   EXPECT_GE(samples.seconds[0].size(), 3U);
   EXPECT_THAT(samples.seconds[0], Each(DoubleNear(10e-6, 1e-9)))
-      << "of one run, without the launch of any";
+      << "the time of one run, without launches";
   EXPECT_EQ(device.replays, 2 * (static_cast<int>(samples.seconds[0].size()) + 1))
-      << "each behind another, and a rehearsal";
+      << "each timed replay follows another one, and there is a rehearsal";
   EXPECT_EQ(std::ranges::count(device.runs, false, &TimedDevice::Run::replayed), 2)
-      << "nothing runs for the first time while it is captured";
+      << "no kernel runs for the first time within a capture";
   EXPECT_EQ(std::ranges::count(device.runs, true, &TimedDevice::Run::replayed),
             20 * device.replays);
 }
@@ -62,7 +62,7 @@ TEST(SampleKernel, TimesLaunchesWhereNothingIsCaptured) {
 
 TEST(SampleKernel, TimesNoMoreRunsAtOnceThanAnEventNeeds) {
   struct Row {
-    double seconds;  ///< of a run
+    double seconds;  ///< of one run
     int at_once;
   };
   for (const auto& [seconds, at_once] :
@@ -101,7 +101,7 @@ TEST(KernelRuns, GoThroughTheArenas) {
       runs.run(batch);
     }
     EXPECT_EQ(device.captures_made, captured) << sets;
-    // Each set has had time to leave the caches: all others came in between.
+    // Each set has left the caches before it is used again: all others were used in between.
     std::map<const void*, std::size_t> last;
     std::size_t closest = device.runs.size();
     for (std::size_t i = 0; i < device.runs.size(); ++i) {
@@ -147,7 +147,7 @@ TEST(ProfileKernels, LeavesOutWhatDoesNotRunHere) {
   run_loopback(1, [&](Communicator& alone) {
     const Kernel kernel = relu_of({4096});
     EXPECT_NO_THROW(profile_kernels({kernel}, device, Team(alone), {}))
-        << "the rule's choice is none of the three";
+        << "the default choice is none of the three";
   });
   run_loopback(2, [&](Communicator& communicator) {
     TimedDevice mine;
@@ -157,7 +157,7 @@ TEST(ProfileKernels, LeavesOutWhatDoesNotRunHere) {
     EXPECT_EQ(
         profile_kernels({kernel}, mine, Team(communicator), {}).kernels.at(kernel.key()).choice,
         "c")
-        << "on all ranks";
+        << "a choice must run on all ranks";
   });
 }
 
@@ -166,13 +166,13 @@ TEST(ProfileKernels, TellsHowFarTheClockFell) {
   run_loopback(1, [&](Communicator& alone) {
     int reading = 0;
     device.clock_now = [&] {
+      // The clock is lower behind every bunch.
       return reading++ % 2 == 0 ? 2e9 : 1.6e9;
-    };  // lower behind every bunch
+    };
     const KernelProfile fell = profile_kernels({relu_of({4096})}, device, Team(alone), {});
     EXPECT_DOUBLE_EQ(fell.clock_share, 0.8);
     EXPECT_DOUBLE_EQ(fell.highest_clock, 2e9);
-    EXPECT_EQ(device.clock_readings, 2 * 3 * kernel_visits)
-        << "each bunch is measured again, and again";
+    EXPECT_EQ(device.clock_readings, 2 * 3 * kernel_visits) << "each bunch is measured three times";
     device.clock_now = [] { return 0.0; };
     const KernelProfile unknown = profile_kernels({relu_of({4096})}, device, Team(alone), {});
     EXPECT_EQ(unknown.clock_share, 1);
@@ -185,10 +185,11 @@ TEST(ClockWatch, IsDisturbedBelowNineTenthsOfTheHighest) {
     TimedDevice mine;
     const Team team(communicator);
     ClockWatch watch(mine, team);
-    EXPECT_EQ(watch.share(0, 0), 1) << "no telling";
+    EXPECT_EQ(watch.share(0, 0), 1) << "the device has no clock";
     mine.clock_now = [&] {
+      // Each device has a clock of its own.
       return communicator.rank() == 0 ? 2e9 : 1e9;
-    };  // each device has a clock of its own
+    };
     const double before = watch.read();
     mine.clock_now = [&] { return communicator.rank() == 0 ? 1.9e9 : 0.85e9; };
     EXPECT_DOUBLE_EQ(watch.share(before, watch.read()), 0.85);
@@ -208,7 +209,7 @@ TEST(ClockWatch, HasTheMeasurementRepeated) {
     device.clock_now = [&] { return attempts == 1 ? 1e9 : 2e9; };
     least_disturbed(
         team, 3, [&](int) { return ++attempts; }, &watch);
-    EXPECT_GE(attempts, 2) << "the clock was low behind the first";
+    EXPECT_GE(attempts, 2) << "the clock was low behind the first attempt";
   });
 }
 
@@ -221,7 +222,7 @@ TEST(StepOverhead, IsOfStepsThatAreReplayed) {
         std::ranges::count(device.runs, false, &TimedDevice::Run::replayed));
     EXPECT_GT(profile.step_overhead.samples, 0);
     EXPECT_GE(before, 2000U) << "the first iteration is launched";
-    EXPECT_LT(before, 4000U) << "no other is";
+    EXPECT_LT(before, 4000U) << "later iterations are replayed";
     EXPECT_NEAR(profile.launch.value, 10e-6, 1e-9);
   });
 }

@@ -34,7 +34,8 @@ TEST(ProfileRequest, RoundTripsEveryField) {
   }
   test::find_equal(request.collectives[0], CollectiveRequest{}, "collective", equal);
   test::find_equal(request, ProfileRequest{}, "request", equal);
-  EXPECT_THAT(equal, testing::IsEmpty()) << "a default would round-trip by itself";
+  EXPECT_THAT(equal, testing::IsEmpty())
+      << "a default value would round-trip even if it were left out";
   request.kernels.emplace_back();
   EXPECT_EQ(request_from_json(Json::parse(to_json(request).dump()), "test"), request);
 }
@@ -103,7 +104,7 @@ TEST(Missing, IsEverythingForAnEstimatedMachineAndNothingForAFullOne) {
   EXPECT_EQ(all.ranks, 2);
   EXPECT_TRUE(all.device);
   EXPECT_TRUE(all.hidden);
-  EXPECT_EQ(all.kernels.size(), 2u) << "each key once";
+  EXPECT_EQ(all.kernels.size(), 2u) << "each key is requested once";
   EXPECT_EQ(all.largest_message.value, 300);
   EXPECT_EQ(all.collectives.size(), 4u) << "sums in both types, scatter and gather";
 
@@ -125,7 +126,8 @@ TEST(Missing, IsEverythingForAnEstimatedMachineAndNothingForAFullOne) {
   EXPECT_TRUE(one.hidden);
   machine.hidden = 0.5;
   EXPECT_TRUE(missing(programs, machine).empty());
-  EXPECT_FALSE(missing(programs, machine, 2).empty()) << "measured with another number of threads";
+  EXPECT_FALSE(missing(programs, machine, 2).empty())
+      << "the profile was measured with another number of threads";
 }
 
 TEST(Covers, ATableThatEndsAtSlowMessagesNeedNotGoOn) {

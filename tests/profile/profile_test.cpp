@@ -18,7 +18,7 @@ namespace stratplan {
 namespace {
 
 TEST(MeasureBySize, LooksCloserWhereTimesJump) {
-  // Ten times slower from 100 bytes on, faster again from 1000 on.
+  // Ten times slower from 100 bytes on, and faster again from 1000 bytes on.
   std::vector<std::int64_t> asked;
   const SizeTable table = measure_by_size({4}, {5000}, [&](Bytes bytes) {
     asked.push_back(bytes.value);
@@ -38,7 +38,7 @@ TEST(MeasureBySize, StopsAtSlowMessages) {
   EXPECT_EQ(table.points.back().first.value, 256);
 }
 
-/// One small kernel of each kind.
+/// Returns one small kernel of each kind.
 std::vector<Kernel> one_of_each() {
   std::vector<Kernel> kernels;
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
@@ -110,7 +110,7 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     EXPECT_EQ(machine.device.memory, base.device.memory);
     validate_json(to_json(machine), "machine", "test");
 
-    // Asked again for one kernel more, nothing else is touched.
+    // A request for one more kernel changes nothing else.
     MachineProfile doctored = machine;
     doctored.kernels[request.kernels[0].key()].median = {123};
     ProfileRequest more{.ranks = 2,
@@ -129,13 +129,12 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     const std::scoped_lock lock(mutex);
     results.push_back(to_json(larger));
   });
-  EXPECT_EQ(results.at(0), results.at(1)) << "the same on all ranks";
+  EXPECT_EQ(results.at(0), results.at(1)) << "the profile must be the same on all ranks";
   EXPECT_GT(reports, request.kernels.size());
 }
 
-/// Takes so long for messages and sums of at most, and of more than, 64 KiB: on a clock that
-/// nothing
-/// else moves.
+/// A communicator that advances a clock by `small` for messages and sums of up to 64 KiB, and by
+/// `large` for longer ones. Nothing else moves this clock.
 class Slowed final : public CommunicatorDecorator {
  public:
   Slowed(Communicator& inner, Seconds& time, Seconds small, Seconds large)
@@ -197,7 +196,7 @@ TEST(LinkProfile, IsOfMemoryOfDevicesOverEveryTransportBetweenThem) {
                                                {Collective::AllGather, DataType::F32, 2, {800}}},
                                .kernels = {}};
   run_loopback(2, [&](Communicator& loopback) {
-    test::FakeDevice device;  // whose addresses mean nothing on the host
+    test::FakeDevice device;  // its addresses are not valid on the host
     StagedCommunicator staged(loopback, device);
     test::StreamCommunicator streams(loopback, device);
     const LinkProfile profile =

@@ -7,7 +7,7 @@
 namespace stratplan {
 namespace {
 
-/// Advances only when told to.
+/// A clock that advances only when told to.
 struct HandClock {
   Seconds time{};
   Seconds now() const { return time; }
@@ -25,14 +25,14 @@ TEST(Sampler, TimesTheRunAlone) {
     const Measurement measurement =
         sample(clock, team, {}, true, prepare, [&](int) { clock.time += {0.001}; });
     EXPECT_NEAR(measurement.median.value, 0.001, 1e-9);
-    EXPECT_EQ(measurement.samples, 3) << "preparing has used up the time";
+    EXPECT_EQ(measurement.samples, 3) << "preparing used up the time";
     EXPECT_EQ(prepared, 4) << "a rehearsal and three samples";
   });
 }
 
 TEST(Sampler, WhatOutlastsThePatienceIsNotRehearsed) {
   struct Case {
-    double seconds;  ///< of a run
+    double seconds;  ///< of one run
     int runs, samples;
   };
   for (const auto& [seconds, runs, samples] : {Case{0.14, 4, 3}, Case{0.15, 3, 3}, Case{2, 3, 3}}) {
@@ -56,7 +56,7 @@ TEST(Sampler, AveragesTheRanksThatTakePart) {
   run_loopback(3, [](Communicator& communicator) {
     const Team team(communicator);
     HandClock clock;
-    const double mine = communicator.rank() + 1;  // 1, 2, and 3 seconds by a rank that only watches
+    const double mine = communicator.rank() + 1;  // 1 s and 2 s; a rank that only watches takes 3 s
     const Measurement measurement = sample(
         clock, team, {}, communicator.rank() < 2, [](int) {}, [&](int) { clock.time += {mine}; });
     EXPECT_DOUBLE_EQ(measurement.median.value, 1.5);

@@ -1,7 +1,7 @@
 #pragma once
-// A device on which nothing happens but time: each kernel takes as long as it is told to, its
-// addresses are nobody's, and what is captured is held to the rules of a CUDA graph. Kernels that
-// are launched one by one take longer by the launch, so that it shows how they were timed.
+// A device on which only time passes. Each kernel takes the time that the test sets, and addresses
+// are not valid on the host. Captures obey the rules of CUDA graphs. A launched kernel takes longer
+// than a replayed one, so a test can tell how kernels were timed.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -23,20 +23,20 @@ class TimedDevice final : public Backend {
   static constexpr Seconds launch{10e-6};
   static constexpr double traffic_per_s = 450e9;
 
-  // What it is like.
+  // Properties that a test may set.
   std::function<Seconds(const Kernel&)> duration = [](const Kernel&) { return Seconds{10e-6}; };
   bool captures_work = true;
   int at_once = 20;
   std::function<double()> clock_now = [] { return 0.0; };
-  std::function<double(int)>
-      slowdown{};  ///< of kernels beside so many blocks; none: it emulates no traffic
+  /// of kernels beside so many blocks of traffic; empty: the device emulates no traffic
+  std::function<double(int)> slowdown{};
   std::optional<DeviceInfo> info{};
   std::set<std::string> broken{};  ///< choices that cannot be captured
   std::map<std::string, Seconds> choice_durations{};
 
-  // What was done.
+  // A record of the calls.
   struct Run {
-    const void* read;  ///< its first operand, or what it first writes
+    const void* read;  ///< its first operand, or its first output if it has none
     bool replayed;
   };
   std::vector<Run> runs;
@@ -101,8 +101,8 @@ class TimedDevice final : public Backend {
   void synchronize(Stream stream) override {
     refuse_in_capture("waits for a stream");
     for (Seconds& other : at_)
-      other =
-          std::max(other, of(stream));  // what the host enqueues from now on cannot begin before
+      // The host's next calls cannot begin before.
+      other = std::max(other, of(stream));
     idle_ = true;
   }
 
@@ -117,8 +117,8 @@ class TimedDevice final : public Backend {
     return work;
   }
   void replay(CapturedWork& work) override {
-    if (std::exchange(idle_, false))
-      of(Stream::Compute) += launch;  // the device waits for the host
+    // The device has waited for the host.
+    if (std::exchange(idle_, false)) of(Stream::Compute) += launch;
     for (const auto& [first, seconds] : static_cast<Work&>(work).calls)
       run(Stream::Compute, first, seconds, true);
     ++replays;
@@ -153,7 +153,7 @@ class TimedDevice final : public Backend {
   void refuse_in_capture(const std::string& what) const {
     if (capture_) throw EnvironmentError("timed: a capture " + what);
   }
-  /// Slower as long as there is traffic.
+  /// Runs slower as long as there is traffic.
   void run(Stream stream, const void* first, Seconds seconds, bool replayed) {
     runs.push_back({first, replayed});
     const Seconds slowly =

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Without a word to say about it.
+/// A result about which the report has nothing to remark.
 AutotuneResult quiet_result() {
   AutotuneResult result;
   result.plans.emplace_back();
@@ -30,8 +30,8 @@ TEST(Remarks, SayWhatDriftDoesToPredictions) {
                           "measured again, 1.10 to 1.31): predictions are scaled."));
   result.machine.drift->even = false;
   EXPECT_THAT(remarks(result),
-              ElementsAre(HasSubstr("): they disagree, so predictions are not scaled and may be as "
-                                    "far off.")));
+              ElementsAre(HasSubstr("): the kernels disagree, so predictions are not scaled and "
+                                    "may be off by as much.")));
 }
 
 }  // namespace

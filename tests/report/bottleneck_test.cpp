@@ -35,7 +35,7 @@ TEST(Bottleneck, SharesAddUpToTheStep) {
     MachineProfile machine;
   };
   const Row rows[] = {
-      // name                    split    beside  machine
+      // name, split, whether communication overlaps kernels, machine
       {"one rank", "N1", false, small_machine()},
       {"samples", "N4", false, small_machine()},
       {"uneven rows", "H3", false, small_machine()},
@@ -66,7 +66,7 @@ TEST(Bottleneck, FindsWhatIsScarce) {
     void (*starve)(MachineProfile&);
   };
   const Row rows[] = {
-      // name  spent on  helps  how the machine is made poor
+      // name, where most time goes, the remedy that helps most, how the machine is made poor
       {"compute", Spent::Compute, "compute twice as fast",
        [](MachineProfile& machine) { machine.device.flops_per_s = 1e5; }},
       {"memory bandwidth", Spent::MemoryBandwidth, "memory bandwidth doubled",
@@ -92,7 +92,7 @@ TEST(Bottleneck, FindsWhatIsScarce) {
     const auto remedy = std::ranges::find(found.remedies, row.remedy, &Remedy::what);
     ASSERT_NE(remedy, found.remedies.end());
     EXPECT_NEAR(remedy->step / found.step, 1 - 0.5 * (*most / found.step), 0.1)
-        << "twice as much halves its share";
+        << "twice the rate halves the share of time";
   }
 }
 
@@ -111,7 +111,8 @@ TEST(Bottleneck, UnequalWorkShows) {
   const Bottlenecks uneven =
       find_bottlenecks(plan_of(network, "N3"), network, small_machine());  // 4 samples: 2, 1, 1
   EXPECT_GT(uneven.whole.imbalance / uneven.step, even.whole.imbalance / even.step + 0.1);
-  EXPECT_GE(uneven.whole[Spent::Waiting] / uneven.whole.imbalance, 0.9) << "the others wait for it";
+  EXPECT_GE(uneven.whole[Spent::Waiting] / uneven.whole.imbalance, 0.9)
+      << "the other ranks wait for the first";
 }
 
 TEST(FasterMachine, TwiceAsMuchIsNeverSlower) {

@@ -16,7 +16,8 @@
 namespace stratplan {
 namespace {
 
-/// The shipped tiny network, all layers split alike, and a prediction of it on generic rates.
+/// The shipped tiny network, with one decomposition for all layers, and its prediction at generic
+/// rates.
 struct Case {
   PlanAndNetwork planned;
   MachineProfile machine = estimate_local_machine();
@@ -27,7 +28,7 @@ struct Case {
     planned.plan = uniform_plan(planned.network, Decomposition::parse(decomposition));
     prediction = predict_plan(planned.plan, planned.network, machine);
   }
-  /// Timings that are the prediction, `factor` times as long.
+  /// Returns timings that are `factor` times as long as the prediction.
   Timings timings(double factor) const {
     Timings result;
     result.plan_name = planned.plan.name;
@@ -49,7 +50,7 @@ struct Case {
 
 TEST(LayerTimes, AddUpToTheRanksMean) {
   const Case c("H2");
-  double all = 0;  // but the optimizer's steps, which are no layer's
+  double all = 0;  // without the optimizer's ops, which belong to no layer
   for (std::size_t rank = 0; rank < c.prediction.steps.size(); ++rank)
     for (std::size_t i = 0; i < c.prediction.steps[rank].size(); ++i)
       if (c.prediction.programs[rank].ops[i].layer >= 0) all += c.prediction.steps[rank][i].value;
@@ -117,7 +118,7 @@ TEST(Compare, SaysWhereIterationsWereReplayedAndOpsLaunched) {
   timings.timing.launched = 5;
   const Table table = kind_table(compare(c.planned, timings, c.machine, "timings.json"));
   EXPECT_EQ(table.rows.back().front(), "iteration, replayed");
-  EXPECT_EQ(table.rows[table.rows.size() - 2].front(), "sum of steps, each launched");
+  EXPECT_EQ(table.rows[table.rows.size() - 2].front(), "sum of ops, each launched");
 }
 
 TEST(TimingsFile, ReadsWhatItWrites) {
@@ -140,8 +141,8 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   EXPECT_EQ(back.verification, timings.verification);
   EXPECT_EQ(back.timing.launched, 5);
   EXPECT_EQ(back.replays->segments, 2U);
-  EXPECT_EQ(back.replays->steps, 17U);
-  EXPECT_EQ(back.replays->all_steps, 20U);
+  EXPECT_EQ(back.replays->ops, 17U);
+  EXPECT_EQ(back.replays->all_ops, 20U);
 }
 
 TEST(Fingerprint, TellsPlansApart) {
@@ -159,7 +160,7 @@ TEST(Decompositions, FoldIdenticalNeighbours) {
       EXPECT_NE(runs[i].decomposition, runs[i - 1].decomposition);
     }
   }
-  EXPECT_EQ(layers, c.planned.network.size() - 1) << "all but the input";
+  EXPECT_EQ(layers, c.planned.network.size() - 1) << "all layers but the input";
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(Diff, APlanAndItselfDifferInNothing) {
   const Difference difference = compare_plans(side, side);
   EXPECT_THAT(difference.settings, IsEmpty());
   EXPECT_THAT(fold_neighbours(difference.layers), IsEmpty());
-  EXPECT_EQ(difference.layers.size(), same.network.layers.size() - 1) << "all but the input";
+  EXPECT_EQ(difference.layers.size(), same.network.layers.size() - 1) << "all layers but the input";
 }
 
 TEST(Diff, NamesSettingsThatDiffer) {
@@ -42,7 +42,7 @@ TEST(Diff, NamesSettingsThatDiffer) {
     void (*change)(Plan&);
   };
   const Row rows[] = {
-      // setting                       a      b                 how
+      // setting, a, b, how
       {"communication beside kernels", "no", "yes",
        [](Plan& plan) { plan.execution.concurrent_streams = true; }},
       {"recomputed", "none", "conv1, relu1",
@@ -108,7 +108,7 @@ TEST(Diff, MemoryOfTheLayersIsThatOfTheProgram) {
   const MemoryUse& use = side.prediction.memory;
   EXPECT_GT(layers, 0);
   EXPECT_LE(layers, (use.persistent + use.fullest).value)
-      << "what belongs to no layer comes on top";
+      << "memory that belongs to no layer comes on top";
   EXPECT_GE(static_cast<double>(layers),
             0.8 * static_cast<double>((use.persistent + use.fullest).value));
 }

@@ -19,7 +19,7 @@ TEST(TickMarks, AreRoundNumbersWithinTheAxis) {
     std::vector<double> marks;
   };
   const Row rows[] = {
-      // low  high  logarithmic  marks
+      // low, high, logarithmic, marks
       {0, 1, false, {0, 0.2, 0.4, 0.6, 0.8, 1}},
       {0, 1.1, false, {0, 0.2, 0.4, 0.6, 0.8, 1}},
       {3, 47, false, {10, 20, 30, 40}},
@@ -53,7 +53,8 @@ Chart efficiencies() {
           {{"sample", {{1, 1}, {2, 0.8}}, false}, {"best", {{1, 1}, {2, 0.89}, {4, 0.8}}, false}}};
 }
 
-/// After a change: look at the picture, then write the new one where the message says.
+/// After an intended change: look at the picture, then copy it from the place that the message
+/// names.
 TEST(LineChart, IsTheGoldenFile) {
   std::ostringstream golden;
   golden << std::ifstream("tests/golden/line_chart.svg").rdbuf();

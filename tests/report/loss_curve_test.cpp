@@ -1,4 +1,4 @@
-// A line that shows how the loss went.
+// A line of text that draws the course of the loss.
 #include "report/loss_curve.hpp"
 
 #include <gtest/gtest.h>

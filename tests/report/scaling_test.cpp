@@ -39,7 +39,7 @@ TEST(Scaling, StrongScalingKeepsTheBatch) {
 TEST(Scaling, WeakScalingKeepsTheSamplesPerRank) {
   struct Row {
     double samples_per_rank;
-    std::vector<std::int64_t> batches;  ///< on 1, 2 and 4 ranks; 0: none
+    std::vector<std::int64_t> batches;  ///< on 1, 2 and 4 ranks; 0: no point
   };
   for (const Row& row : {Row{2, {2, 4, 8}}, Row{0.5, {0, 1, 2}}}) {
     ScalingRequest request = request_for({1, 2, 4});
@@ -83,7 +83,7 @@ TEST(Scaling, EveryFigureHoldsTheSamePoints) {
   const Scaling scaling = scale(request);
   EXPECT_EQ(scaling_table(scaling).rows.size(), scaling.points.size());
   const Table layers = layer_scaling_table(scaling);
-  EXPECT_EQ(layers.rows.size(), 9U) << "all but the input";
+  EXPECT_EQ(layers.rows.size(), 9U) << "all layers but the input";
   EXPECT_EQ(layers.columns.size(), 5U) << "name, two numbers of ranks, efficiency, decomposition";
 
   std::istringstream csv(to_csv({scaling}));

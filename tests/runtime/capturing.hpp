@@ -1,11 +1,11 @@
 #pragma once
-// For fake devices: as long as this lives, what is enqueued is captured.
+// For fake devices: work that is enqueued during the lifetime of this object is captured.
 namespace stratplan::test {
 
 template <class Work>
 class Capturing {
  public:
-  /// `place` is null again behind this.
+  /// `place` becomes null again in the destructor.
   Capturing(Work*& place, Work& work) : place_(place) { place_ = &work; }
   ~Capturing() { place_ = nullptr; }
   Capturing(const Capturing&) = delete;

@@ -1,5 +1,5 @@
-// Checkpoints: what comes back is what was written, on any plan; what is damaged is passed by, what
-// is another's refused.
+// Checkpoints: any plan reads back what was written; damaged checkpoints are skipped; checkpoints
+// of another training are refused.
 #include "runtime/io/checkpoint.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ Checkpoints checkpoints_of(test::Rank& rank, const std::filesystem::path& folder
   return {folder, keep, rank.network, rank.program, seed, rank.executor, rank.communicator};
 }
 
-/// Parameters and running statistics.
+/// Returns parameters and running statistics.
 State state_of(test::Rank& rank) {
   State state = test::parameters(rank);
   for (NamedTensor& tensor :
@@ -39,7 +39,7 @@ State state_of(test::Rank& rank) {
   return state;
 }
 
-/// Steps [0, end) in one go, checkpoints after each of `saved`.
+/// Trains steps [0, end) without a stop, and writes a checkpoint after each of the steps `saved`.
 State uninterrupted(const Network& network, const std::string& grid, int end,
                     const std::filesystem::path& folder, const std::vector<int>& saved) {
   State state;
@@ -63,7 +63,7 @@ struct Resumed {
   State state;
 };
 
-/// From the folder's newest checkpoint to `end`.
+/// Trains from the folder's newest checkpoint to step `end`.
 Resumed resumed(const Network& network, const std::string& grid, int end,
                 const std::filesystem::path& folder, std::uint64_t seed = settings.seed) {
   Resumed result;
@@ -81,7 +81,7 @@ void expect_equal(const State& actual, const State& expected, const std::string&
   for (std::size_t i = 0; i < actual.size(); ++i) {
     EXPECT_EQ(actual[i].name, expected[i].name) << what;
     EXPECT_EQ(actual[i].values, expected[i].values)
-        << what << ": " << actual[i].name;  // bit for bit: none of them is -0 or not a number
+        << what << ": " << actual[i].name;  // bit for bit, since no value is -0 or NaN
   }
 }
 
@@ -124,8 +124,8 @@ TEST(Checkpoint, RunningStatisticsGoOnBitByBit) {
     EXPECT_THAT(mean->values, testing::Each(testing::Ne(0.0F)));
     expect_equal(resumed(tiny(), grid, 6, folder.path()).state, expected, grid);
     for (const char* other : {"N1", "C2"}) {
-      const Resumed again =
-          resumed(tiny(), other, 3, folder.path());  // nothing left to do: as it was written
+      // No step is left to do, so the state is as it was written.
+      const Resumed again = resumed(tiny(), other, 3, folder.path());
       for (const NamedTensor& tensor : again.state) {
         if (!tensor.name.starts_with("bn1.running")) continue;
         const SafetensorsFile file = read_safetensors_file(folder / "step-00000003.safetensors");
@@ -146,8 +146,8 @@ TEST(Checkpoint, HoldsWholeTensorsUnderTheNamesOfTheNetwork) {
   EXPECT_EQ(file.metadata.at("step"), "2");
   EXPECT_EQ(file.metadata.at("samples_seen"), "8");
   EXPECT_EQ(file.metadata.at("optimizer"), "adamw");
-  constexpr std::size_t running =
-      2;  // mean and variance of the one normalization, which no optimizer has a state of
+  // Mean and variance of the only normalization, for which optimizers have no state.
+  constexpr std::size_t running = 2;
   ASSERT_EQ(file.tensors.size(), 3 * (expected.size() - running) + running);
   for (const char* name :
        {"conv1.weights", "optimizer.exp_avg.conv1.weights", "optimizer.exp_avg_sq.conv1.weights"}) {
@@ -179,7 +179,7 @@ TEST(Checkpoint, AnEmptyFolderIsABeginning) {
   EXPECT_EQ(resumed(tiny(), "N2", 1, folder.path()).restored.step, 0);
 }
 
-/// One way to damage a file.
+/// Damages a file by flipping its last byte.
 void flip_last_byte(const std::string& path) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(-1, std::ios::end);
@@ -204,7 +204,7 @@ TEST(Checkpoint, ADamagedOneFallsBackToTheOneBefore) {
     expect_equal(again.state, expected, "damaged");
     damage(folder / "step-00000002.safetensors");
     EXPECT_THAT(test::message_of([&] { resumed(tiny(), "N1", 6, folder.path()); }),
-                HasSubstr("none of 2 checkpoints is whole"));
+                HasSubstr("none of 2 checkpoints is intact"));
   }
 }
 

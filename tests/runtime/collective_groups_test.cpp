@@ -1,5 +1,5 @@
-// The groups of a job's collectives, and the rounds in which they can be split off a communicator
-// of all ranks.
+// The groups of a job's collectives, and the rounds in which they are split off a communicator of
+// all ranks.
 #include "runtime/device/collective_groups.hpp"
 
 #include <gmock/gmock.h>

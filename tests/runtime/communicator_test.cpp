@@ -1,5 +1,5 @@
-// The verbs over loopback, over sockets and through host buffers: what arrives where, that sums are
-// in rank order, and how failures end. Over MPI: ranks/mpi_ranks.cpp.
+// A communicator's operations over loopback, over sockets and through host buffers: what arrives
+// where, that sums are in rank order, and how failures end. MPI is tested by ranks/mpi_ranks.cpp.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ std::vector<int> all_ranks(int ranks) {
   return all;
 }
 
-/// As run_loopback, over sockets: each rank a thread, as if it were a process. A rank that fails
-/// takes its sockets with it.
+/// Like run_loopback, but over sockets: each rank is a thread that acts as a process. A rank that
+/// fails closes its sockets.
 void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
   const auto sockets = connect_all(ranks);
   std::mutex mutex;
@@ -51,8 +51,8 @@ void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
   if (first) std::rethrow_exception(first);
 }
 
-/// As run_loopback, through host buffers: as if each rank's memory were a device's. (On memory that
-/// is not the host's: staged_test.cpp.)
+/// Like run_loopback, but through host buffers, as if each rank's memory were a device's.
+/// staged_test.cpp tests memory that the host cannot read.
 void run_staged(int ranks, const std::function<void(Communicator&)>& body) {
   run_loopback(ranks, [&](Communicator& loopback) {
     const auto backend = make_reference_backend();
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorOver,
                                          Way{"staged", run_staged}),
                          [](const auto& transport) { return transport.param.name; });
 
-/// The message of the CommunicationError that the body must end with.
+/// Returns the message of the CommunicationError with which the body must end.
 std::string failure(const Way& transport, int ranks,
                     const std::function<void(Communicator&)>& body) {
   try {
@@ -106,7 +106,7 @@ TEST_P(CommunicatorOver, ExchangeAroundARing) {
     const int left = (rank + 2) % 3, right = (rank + 1) % 3;
     const Parcel sends[] = {{left, &mine, {8}}, {right, &mine, {8}}};
     const Parcel receives[] = {{left, &from_left, {8}}, {right, &from_right, {8}}};
-    for (int round = 0; round < 20; ++round, mine += 100) {  // the same tag again and again
+    for (int round = 0; round < 20; ++round, mine += 100) {  // with the same tag each time
       communicator.exchange(Stream::Halo, sends, receives, 5);
       EXPECT_EQ(from_left, 10 + left + 100 * round);
       EXPECT_EQ(from_right, 10 + right + 100 * round);
@@ -124,7 +124,7 @@ TEST_P(CommunicatorOver, ARankMaySendToItself) {
 }
 
 TEST_P(CommunicatorOver, CollectivesOfOverlappingGroups) {
-  // 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}.
+  // 4 ranks form a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}.
   run(4, [](Communicator& communicator) {
     const int rank = communicator.rank(), row = rank / 2, column = rank % 2;
     const auto of_row = communicator.group({2 * row, 2 * row + 1});
@@ -144,7 +144,7 @@ TEST_P(CommunicatorOver, ReduceScatterAndAllGatherOfUnevenPieces) {
     const auto group = communicator.group({0, 1, 2});
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const std::int32_t k = 1 << (8 * communicator.rank());
-    const std::vector<std::int32_t> input{k, 2 * k, 3 * k};  // sums: 0x10101 times 1, 2, 3
+    const std::vector<std::int32_t> input{k, 2 * k, 3 * k};  // the sums are 0x10101 times 1, 2, 3
     std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[rank]));
     communicator.reduce_scatter(Stream::Compute, group, input.data(), mine.data(), counts,
                                 DataType::I32);
@@ -170,7 +170,7 @@ TEST_P(CommunicatorOver, AllGatherInPlace) {
 }
 
 TEST_P(CommunicatorOver, SumsAreInRankOrder) {
-  // (1 + 2^24) - 2^24 is 0 in float; any other order gives 1.
+  // (1 + 2^24) - 2^24 is 0 in float. Any other order gives 1.
   run(3, [](Communicator& communicator) {
     const float terms[] = {1, 0x1p24F, -0x1p24F};
     for (int round = 0; round < 50; ++round) {
@@ -273,7 +273,7 @@ TEST_P(CommunicatorOver, RanksThatDisagreeAreTold) {
 }
 
 TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
-  // More than any buffer between the ranks holds: who only sends would wait for ever.
+  // More bytes than the buffers between the ranks hold. A rank that only sends would wait forever.
   run(3, [](Communicator& communicator) {
     const int me = communicator.rank();
     constexpr std::size_t count = 1 << 20;
@@ -301,7 +301,7 @@ TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
 }
 
 TEST_P(CommunicatorOver, LargeSumsAreThoseOfLoopback) {
-  // In single precision the order shows: 5 ranks, 1001 elements, bit by bit.
+  // In single precision the order of summation shows: 5 ranks, 1001 elements, compared bit by bit.
   const auto sums = [](const Way& transport) {
     std::vector<float> result;
     transport.run(5, [&](Communicator& communicator) {

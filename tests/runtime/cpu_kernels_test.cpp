@@ -1,5 +1,5 @@
-// The cpu backend against the reference backend: every kind, at odd shapes. Where the cpu backend
-// was not built there is nothing to compare.
+// Compares the cpu backend with the reference backend: every kind, at odd shapes. Without the cpu
+// backend the tests are skipped.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -54,7 +54,7 @@ TEST_P(CpuKernels, RepeatBitByBit) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, CpuKernels, ::testing::Values(1, 3));
 
-TEST_F(CpuKernels, OfAnyExtentsCanBePrepared) {  // the library would divide by zero, or fault
+TEST_F(CpuKernels, OfAnyExtentsCanBePrepared) {  // for these oneDNN would divide by zero, or fault
   constexpr std::int64_t most = largest_extent;
   const auto square = [](std::int64_t kernel) {
     return std::array<Window, 3>{
@@ -90,8 +90,8 @@ TEST_F(CpuKernels, OfAnyExtentsCanBePrepared) {  // the library would divide by 
   }
 }
 
-TEST_F(CpuKernels,
-       AnInputOfNothingButPadding) {  // a block whose windows lie outside the tensor: x is empty
+// A block whose windows lie outside the tensor: x is empty.
+TEST_F(CpuKernels, AnInputOfNothingButPadding) {
   Kernel kernel{
       .kind = ConvolutionForward,
       .x = {{2, 3, 1, 0, 4}},
@@ -108,7 +108,7 @@ TEST_F(CpuKernels,
   compare(*backend, kernel, random);
 }
 
-TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they read
+TEST_F(CpuKernels, InPlace) {  // element-wise kernels may overwrite their inputs
   Random random(8);
   const auto backend = make_cpu_backend(1);
   const Shape shape{{2, 19, 1, 6, 7}};
@@ -184,7 +184,7 @@ TEST_F(CpuKernels, DepthwiseIsGenerated) {
         return implementation.find(word) != std::string::npos;
       };
       EXPECT_TRUE(named("jit") || named("brdgmm"))
-          << kernel.key() << ": " << implementation;  // the latter with AVX-512
+          << kernel.key() << ": " << implementation;  // brdgmm with AVX-512
       EXPECT_FALSE(named("gemm")) << kernel.key() << ": " << implementation;
     }
 }

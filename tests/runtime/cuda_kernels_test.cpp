@@ -1,5 +1,6 @@
-// The CUDA backend's own kernels without a device: they are functions of an index
-// (runtime/cuda/kernels/support/launch.hpp), which a loop calls here, against the reference.
+// The CUDA backend's own kernels, without a device. They are functions of an index
+// (runtime/cuda/kernels/support/launch.hpp), which a loop calls here. The results are compared with
+// the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ std::vector<KernelKind> own_kinds() {
   return kinds;
 }
 
-/// Every third of the cases: what is compared bit by bit needs no more.
+/// Returns every third case, which is enough for comparisons bit by bit.
 std::vector<Kernel> some_cases_of(KernelKind kind) {
   const std::vector<Kernel> all = cases_of(kind);
   std::vector<Kernel> kernels;
@@ -36,7 +37,7 @@ std::vector<Kernel> some_cases_of(KernelKind kind) {
   return kernels;
 }
 
-/// All indices in an order of its own, as threads might take them: by a stride that has no divisor
+/// Calls `work` with all indices in a scattered order, as threads might. The stride has no divisor
 /// in common with their number.
 struct ScatteredLaunch {
   template <class Work>
@@ -47,7 +48,8 @@ struct ScatteredLaunch {
   }
 };
 
-/// Runs in scratch memory of exactly the size that it asks for, and looks at what lies behind.
+/// Runs in scratch memory of exactly the size that the kernel asks for, and checks that the bytes
+/// behind it stay unchanged.
 template <class Launch>
 class OwnKernel : public HostKernel {
  public:
@@ -152,7 +154,7 @@ TEST(CudaKernels, TheOrderOfIndicesDoesNotMatter) {
     }
 }
 
-/// A copy of values that begins one element behind an address at which packs may begin.
+/// A copy of values that begins one element behind a multiple of a pack's size.
 struct Unaligned {
   explicit Unaligned(const Values& values) {
     std::visit(
@@ -199,7 +201,7 @@ TEST(CudaKernels, NeitherDoesTheAlignmentOfBuffers) {
     }
 }
 
-/// Which write may lie where which read does.
+/// The outputs that may overwrite an input: pairs of write and read.
 struct InPlaceRow {
   KernelKind kind;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
@@ -245,7 +247,7 @@ TEST(CudaKernels, InPlace) {
     for (Kernel kernel : cases_of(row.kind)) {
       const bool is_fused = std::as_const(kernel).epilogue() != Epilogue{};
       if (row.kind != BiasAdd && row.kind != BiasGradient && is_fused)
-        continue;  // as the row says instead
+        continue;  // the row says whether the kernel is fused
       if (row.fused) kernel.epilogue() = {relu, row.kind != BiasAdd && row.kind != BiasGradient};
       const auto reads = operands(kernel, random);
       const auto expected = test::run(backend, kernel, reads);
@@ -262,8 +264,8 @@ TEST(CudaKernels, InPlace) {
     }
 }
 
-TEST(CudaKernels,
-     AddManyTerms) {  // more than one launch takes; the result lies where one of the last was
+// More terms than one launch takes. The result overwrites one of the last terms.
+TEST(CudaKernels, AddManyTerms) {
   Random random(5);
   const Shape shape{{1, 3, 1, 2, 2}};
   const Kernel kernel{.kind = Add, .x = shape, .y = shape, .attributes = AddAttributes{40}};
@@ -296,8 +298,8 @@ TEST(CudaKernels, WithoutElements) {
     }
   }
   const Window window{.pad_before = 2, .pad_after = 1};
-  for (KernelKind kind : {MaxPoolForward, MaxPoolBackward, AveragePoolForward,
-                          AveragePoolBackward})  // windows of nothing but padding
+  // Windows of nothing but padding.
+  for (KernelKind kind : {MaxPoolForward, MaxPoolBackward, AveragePoolForward, AveragePoolBackward})
     compare(backend,
             {.kind = kind,
              .x = {{2, 4, 1, 0, 3}},
@@ -313,7 +315,7 @@ TEST(CudaKernels, WithoutElements) {
           random);
 }
 
-TEST(CudaKernels, ManyRows) {  // sums in more parts than one fold takes
+TEST(CudaKernels, ManyRows) {  // sums have more parts than one fold adds up
   SerialBackend backend;
   Random random(7);
   const Shape shape{{2, 4, 1, 100, 130}};
@@ -334,8 +336,8 @@ TEST(CudaKernels, ManyRows) {  // sums in more parts than one fold takes
 TEST(CudaKernels, TheCopyOfAPieceGoesByPacksWhereItCan) {
   struct Row {
     DataType type;
-    std::int64_t channels, from, count;  ///< all of the channels' axis
-    std::int64_t indices;                ///< for 6 positions
+    std::int64_t channels, from, count;  ///< all along the channel axis
+    std::int64_t indices;                ///< number of indices for 6 positions
   };
   const Row rows[] = {{DataType::F32, 8, 0, 8, 12}, {DataType::F32, 8, 4, 4, 6},
                       {DataType::F32, 8, 2, 4, 24}, {DataType::F32, 6, 0, 4, 24},

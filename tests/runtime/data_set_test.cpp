@@ -1,5 +1,5 @@
-// Data sets on disk: every region is that of the whole, no more is read than asked for, and bad
-// files are told by one line.
+// Data sets on disk: every region equals the same region of the whole set, no more is read than
+// asked for, and bad files are reported in one line.
 #include "runtime/io/data_set.hpp"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ using test::message_of;
 using test::TemporaryFolder;
 using testing::HasSubstr;
 
-/// A value that tells where it comes from.
+/// Returns a value that encodes its position.
 float value_at(std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h, std::int64_t w) {
   return static_cast<float>((((n * 10 + c) * 10 + d) * 20 + h) * 20 + w);
 }
@@ -45,7 +45,7 @@ std::int32_t label_at(std::int64_t n, std::int64_t d, std::int64_t h, std::int64
 
 constexpr Shape sample_shape{{1, 3, 2, 6, 5}};
 
-/// x as stated, y one label per position; made by the writers.
+/// Writes x with values that encode their positions, and y with one label per position.
 void write_set(DataSetWriter& writer, std::int64_t samples, ChannelOrder order) {
   const auto [batch, C, D, H, W] = sample_shape.extent;
   for (std::int64_t n = 0; n < samples; ++n) {
@@ -92,7 +92,7 @@ Shape batch_of(std::int64_t batch, Shape shape = sample_shape) {
   return shape;
 }
 
-/// The loads of a network with 7 classes per position.
+/// Returns the loads of a network with 7 classes per position, for a whole batch.
 std::vector<LoadOp> loads_of_whole(std::int64_t batch) {
   const Shape shape = batch_of(batch);
   Shape classes = shape;
@@ -108,7 +108,8 @@ T element(std::span<const std::byte> contents, std::int64_t i) {
   return value;
 }
 
-/// What the file holds at the region, for samples in the file's order, element by element.
+/// Compares a loaded region, element by element, with the file's contents, for samples in the
+/// file's order.
 void expect_region(FileData& data, const LoadOp& load, std::int64_t step) {
   const bool labels = load.what == LoadOp::What::Labels;
   const auto contents = data.load(load, step);
@@ -183,7 +184,7 @@ TEST(FileData, ShuffledSamplesAreWholeAndEachComesOnce) {
     const std::int64_t elements = sample_shape.elements();
     for (const std::int64_t at : {std::int64_t{0}, elements}) {
       const auto n = static_cast<std::int64_t>(element<float>(contents, at)) / 40000;
-      EXPECT_TRUE(seen.insert(n).second) << "sample " << n << " twice";
+      EXPECT_TRUE(seen.insert(n).second) << "sample " << n << " is loaded twice";
       EXPECT_EQ(element<float>(contents, at + elements - 1), value_at(n, 2, 1, 5, 4));
     }
   }
@@ -327,7 +328,7 @@ TEST(Npy, TypesAreConverted) {
 TEST(Npy, ShortIntegersAndTruthValuesAreNumbers) {
   struct Row {
     const char* type;
-    std::vector<unsigned char> bytes;  ///< of two elements
+    std::vector<unsigned char> bytes;  ///< the bytes of two elements
     std::vector<float> values;
   };
   const Row rows[] = {{"<i2", {0xfe, 0xff, 0x2c, 0x01}, {-2, 300}},
@@ -396,7 +397,8 @@ TEST(FileData, ADamagedHdf5FileIsToldInOneLine) {
   EXPECT_THAT(message(path), HasSubstr("damaged (truncated file: eof = "));
 }
 
-/// An .npy file of these labels, one a sample, beside samples of one number each.
+/// Makes an .npy file of these labels, one per sample, and samples of one number each. Returns the
+/// folder.
 template <class T>
 std::string labels_set(const TemporaryFolder& folder, const char* type,
                        const std::vector<T>& labels) {
@@ -411,7 +413,7 @@ std::string labels_set(const TemporaryFolder& folder, const char* type,
   return folder.path().string();
 }
 
-/// One sample a step, of one number, and its label among ten.
+/// Loads of one sample per step, which is one number, with a label among ten.
 std::vector<LoadOp> loads_of_labels() {
   const Shape sample{{1, 1, 1, 1, 1}}, classes{{1, 10, 1, 1, 1}};
   return {{LoadOp::What::Samples, whole(sample), sample, 0},
@@ -474,8 +476,8 @@ TEST(FileData, TheRanksTogetherSeeEveryLabel) {
   });
 }
 
-/// The file that holds a set's samples. Its time of modification is made long ago, so that every
-/// change shows in it.
+/// Returns the file that holds a set's samples, and sets its time of modification far back, so that
+/// every change shows in it.
 std::string samples_file(const std::string& path) {
   const std::string file = std::filesystem::is_directory(path) ? path + "/x.npy" : path;
   std::filesystem::last_write_time(
@@ -513,10 +515,10 @@ TEST(FileData, AChangeOfTheFileEndsTheNextLoad) {
          stream.seekp(-4, std::ios::end);
          stream.write("next", 4);
        },
-       "changed while it was in use: all its "},
+       "changed while it was in use: it was modified at "},
       {"touched",
        [](const std::string& file) { fs::last_write_time(file, fs::file_time_type::clock::now()); },
-       "changed while it was in use: all its "},
+       "changed while it was in use: it was modified at "},
   };
   for (const Format& format : formats())
     for (const Row& row : rows) {
@@ -531,7 +533,8 @@ TEST(FileData, AChangeOfTheFileEndsTheNextLoad) {
     }
 }
 
-/// Whatever is cut off, even bytes that no load asks for: those before may be gone next.
+/// A file that is cut short is refused, even if no load asks for the missing bytes: the bytes
+/// before them may be lost next.
 TEST(FileData, AFileThatIsCutShortIsToldWithItsEnds) {
   for (const Format& format : formats()) {
     const TemporaryFolder folder;
@@ -543,7 +546,7 @@ TEST(FileData, AFileThatIsCutShortIsToldWithItsEnds) {
       FileData data(loads, {path, {}, 1, false});
       PrefetchedData ahead(data, loads);
       ahead.load(loads[0], 0);
-      ahead.wait();  // step 1 has been read; step 2 is cut off
+      ahead.wait();  // step 1 has been read; step 2 will be missing
       std::filesystem::resize_file(file, static_cast<std::uintmax_t>(left));
       EXPECT_EQ(message_of<InputError>([&] { ahead.load(loads[0], 1); }), "no exception");
       EXPECT_EQ(message_of<InputError>([&] { ahead.load(loads[0], 2); }),

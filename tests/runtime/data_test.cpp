@@ -1,4 +1,4 @@
-// Random data: any part of it is the same, whoever asks.
+// Random data: any part of it is the same for every rank that asks.
 #include "runtime/io/data.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::vector<T> values(std::span<const std::byte> contents) {
 
 constexpr Shape shape{{4, 3, 1, 10, 12}};
 
-/// A corner that touches no border on three axes.
+/// A region that touches no border on three axes.
 Region part() {
   Region region = whole(shape);
   region[Axis::N] = {1, 3};
@@ -55,7 +55,8 @@ TEST(SyntheticData, OneLabelPerSampleAndPosition) {
     ASSERT_TRUE(0 <= label && label < 5) << label;
     ++seen[static_cast<std::size_t>(label)];
   }
-  for (const int count : seen) EXPECT_GT(count, 48);  // 96 expected, standard deviation 9
+  for (const int count : seen)
+    EXPECT_GT(count, 48);  // the expectation is 96, the standard deviation 9
   const auto some = values<std::int32_t>(data.load({LoadOp::What::Labels, part(), shape, 5}, 0));
   EXPECT_EQ(some.size(), 2 * 5 * 7);
   EXPECT_EQ(some[0], all[(1 * 10 + 2) * 12 + 5]);
@@ -71,7 +72,7 @@ TEST(SyntheticData, SamplesAreNormalAndDependOnTheSeed) {
     sum += sample;
     squares += static_cast<double>(sample) * sample;
   }
-  EXPECT_NEAR(sum / 10000, 0, 0.05);  // standard deviation 0.01
+  EXPECT_NEAR(sum / 10000, 0, 0.05);  // the standard deviation is 0.01
   EXPECT_NEAR(squares / 10000, 1, 0.07);
   EXPECT_NE(values<float>(other.load(load, 0)), samples);
 }

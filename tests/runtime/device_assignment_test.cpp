@@ -1,4 +1,4 @@
-// Which device each rank takes, as tables of nodes, and what follows from ranks that share one.
+// The device of each rank, as tables of nodes, and the consequences if ranks share a device.
 #include "runtime/device/device_assignment.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 TEST(DeviceAssignments, RanksOfANodeTakeItsDevicesInTurn) {
   struct Row {
     const char* what;
-    std::vector<DeviceAssignment> assignments;  // node, process, devices
+    std::vector<DeviceAssignment> assignments;  // each is node, process, devices
     std::vector<int> chosen;
     bool shared;
   };
@@ -71,7 +71,7 @@ TEST(DeviceAssignments, NcclWhereEachRankHasADevice) {
         << row.wanted << " for " << row.assignments.size();
   try {
     device_transport("nccl", threads);
-    ADD_FAILURE() << "NCCL refuses threads on one device";
+    ADD_FAILURE() << "no error, though NCCL refuses threads on one device";
   } catch (const EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("ranks 0 and 1 are threads of one process"));
   }
@@ -99,8 +99,9 @@ TEST(DeviceAssignments, ProcessesThatShareADeviceAreNodesToNccl) {
   };
   EXPECT_NE(variables(0, true).at("NCCL_HOSTID"), variables(1, true).at("NCCL_HOSTID"));
   EXPECT_EQ(variables(1, true).at("NCCL_SOCKET_IFNAME"), "lo");
-  EXPECT_EQ(variables(1, false).count("NCCL_SOCKET_IFNAME"), 0U) << "other nodes are not there";
-  EXPECT_EQ(variables(-1, true).count("NCCL_HOSTID"), 0U) << "each rank's is its own";
+  EXPECT_EQ(variables(1, false).count("NCCL_SOCKET_IFNAME"), 0U)
+      << "other nodes cannot be reached over lo";
+  EXPECT_EQ(variables(-1, true).count("NCCL_HOSTID"), 0U) << "each rank keeps its own host id";
   EXPECT_EQ(variables(-1, true).at("CUDA_MODULE_LOADING"), "EAGER");
 }
 

@@ -1,4 +1,4 @@
-// Evaluation finds the same on any plan, and counts what is right.
+// Evaluation gives the same result with any plan, and counts correct predictions.
 #include "runtime/exec/evaluation.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace stratplan {
 namespace {
 
-/// Samples of ones; the labels of the first three samples are 1, all others 0.
+/// A source whose samples are ones. The labels of the first three samples are 1, all others 0.
 class CountedLabels final : public DataSource {
  public:
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
@@ -47,7 +47,7 @@ Evaluation evaluated(const Network& network, const char* grid, std::int64_t batc
     const Program program =
         lower_inference(network, decompositions, Execution{}, communicator.rank());
     Executor executor(network, program, *backend, communicator, data, {});
-    for (const ParameterSlice& slice : program.parameters) {  // filter f: f times the input
+    for (const ParameterSlice& slice : program.parameters) {  // filter f multiplies the input by f
       std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
       for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = static_cast<float>(slice.region[Axis::N].begin + static_cast<std::int64_t>(i));
@@ -59,8 +59,8 @@ Evaluation evaluated(const Network& network, const char* grid, std::int64_t batc
   return found;
 }
 
-// The second of two channels is always the greater one: right for 3 of the first 4 samples, and for
-// none of the others.
+// The second of two channels is always the greater one. So the prediction is right for 3 of the
+// first 4 samples, and for no later one.
 TEST(Evaluation, CountsWhereTheLabelsChannelIsTheGreatest) {
   test::NetworkBuilder net(4);
   net.cross_entropy(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}));

@@ -1,4 +1,4 @@
-// The executor on programs made by hand: each kind of step moves what it says, from where it says.
+// The executor on hand-made programs: each kind of op reads and writes the regions that it names.
 #include "runtime/exec/executor.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ Region flat(std::int64_t elements) {
   return whole(shape);
 }
 
-/// Appends buffers and steps to a program of one rank; places the buffers at the end.
+/// Appends buffers and ops to a program of one rank. Places the buffers at the end.
 class ProgramBuilder {
  public:
   ProgramBuilder(int rank, int ranks) {
@@ -45,7 +45,7 @@ class ProgramBuilder {
     added.writes = std::move(writes);
     added.body = std::move(body);
   }
-  /// Copies one flat buffer into another.
+  /// Appends a copy of one flat buffer into another.
   void copy(BufferId from, BufferId to, bool accumulate = false) {
     Kernel kernel{.kind = KernelKind::CopyRegion};
     kernel.x = program_.buffer(from).region.shape();
@@ -63,7 +63,7 @@ class ProgramBuilder {
   Program program_;
 };
 
-/// Ascending numbers: 10 step + element.
+/// A source of ascending numbers: 10 step + element.
 class CountingData final : public DataSource {
  public:
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
@@ -127,7 +127,7 @@ TEST(Executor, SpansFollowProgramOrderWithoutGaps) {
     Seconds last{};
     for (int i = 0; i < 3; ++i) {
       const Span span = run->spans()[static_cast<std::size_t>(i)];
-      EXPECT_EQ(span.step, i);
+      EXPECT_EQ(span.op, i);
       EXPECT_EQ(span.start, last);
       EXPECT_GT(span.end, span.start);
       last = span.end;
@@ -170,7 +170,7 @@ TEST(Executor, Collectives) {
     run.set(in_place, {r, r, r, r});
     run.set(longer, {r, 10 * r, 100 * r});
     run->run(0);
-    EXPECT_THAT(run.get(in_place), ElementsAre(r, 3, 3, r));  // elements [1, 3) alone
+    EXPECT_THAT(run.get(in_place), ElementsAre(r, 3, 3, r));  // only elements [1, 3) change
     EXPECT_THAT(run.get(gathered), ElementsAre(3, 30, 300));
   });
 }

@@ -1,8 +1,8 @@
 #pragma once
-// A device of another kind than the host, for tests where there is none: its addresses are nobody's
-// (who dereferences one crashes), and nothing that is enqueued happens before somebody waits for
-// it. Kernels are the reference's. What is captured is kept as it was called for, under the rules
-// that a CUDA graph has.
+// A device whose memory the host cannot read, for tests on machines without a device. Dereferencing
+// its addresses crashes. Enqueued work happens only when somebody waits for it. Kernels are the
+// reference backend's. Captured work is kept in the order of the calls, under the rules of CUDA
+// graphs.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ class FakeDevice final : public Backend {
     ++captures_made_;
     return work;
   }
-  /// Each stream goes on as late as may be, here too.
+  /// In a replay, too, each stream runs as late as possible.
   void replay(CapturedWork& work) override {
     constexpr std::array beside{Stream::Halo, Stream::Gradient};
     const Event start = record(Stream::Compute, none);
@@ -126,7 +126,7 @@ class FakeDevice final : public Backend {
   int captures_made() const { return captures_made_; }
   int replays() const { return replays_; }
 
-  /// Does something to memory of the host on a stream: what a communicator would enqueue there.
+  /// Enqueues work on host memory on a stream, as a communicator would.
   void later(Stream stream, std::function<void()> task) {
     if (capture_) return capture_->add({stream, std::move(task), {}, 0});
     queue(stream).waiting.push_back(std::move(task));
@@ -143,7 +143,7 @@ class FakeDevice final : public Backend {
   }
 
  private:
-  /// What was called for: a task, or to wait until another stream has done so many calls of these.
+  /// One call: a task, or a wait until another stream has done `count` calls.
   struct Call {
     Stream stream;
     std::function<void()> task;
@@ -188,7 +188,7 @@ class FakeDevice final : public Backend {
   std::size_t used_ = 0;
   std::unique_ptr<Backend> kernels_;
   std::array<Queue, 3> queues_;
-  Work* capture_ = nullptr;  ///< while there is one
+  Work* capture_ = nullptr;  ///< the capture in progress, or null
   std::set<PreparedKernel*> ran_;
   int captures_made_ = 0, replays_ = 0;
 };

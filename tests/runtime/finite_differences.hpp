@@ -1,5 +1,5 @@
 #pragma once
-// Gradients by central differences: the judge of the reference kernels' backward passes.
+// Gradients by central differences, which judge the reference kernels' backward passes.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace stratplan::test {
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-/// One shape for x and y.
+/// Returns a kernel whose x and y have one shape.
 inline Kernel point_wise(KernelKind kind, Shape shape, const KernelAttributes& attributes) {
   return {.kind = kind, .x = shape, .y = shape, .attributes = attributes};
 }
@@ -40,8 +40,8 @@ inline double dot(const Floats& a, const Floats& b) {
   return sum;
 }
 
-/// `tolerance`: outputs are rounded to float, so a difference is off by about 2^-24 of their size
-/// over the step, besides what the step truncates.
+/// `tolerance`: must cover the truncation of the differences, and the rounding of outputs to float,
+/// which is about 2^-24 of their size divided by h.
 inline void expect_near(const Floats& gradient, const Doubles& expected, double tolerance,
                         const char* what) {
   ASSERT_EQ(gradient.size(), expected.size());

@@ -1,4 +1,4 @@
-// What a rank did last, read by somebody else: in order, whatever became of the rank.
+// The last ops of a rank, read by another process: in order, and whatever happens to the rank.
 #include "runtime/watch/flight_recorder.hpp"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST(FlightRecords, GoWithTheirMaker) {
   EXPECT_EQ(FlightRecords::open(address).ranks(), 0);
 }
 
-/// What would outlive a maker that is killed.
+/// A file would outlive a maker that is killed.
 TEST(FlightRecords, AreInNoFileSystem) {
   const FlightRecords records = FlightRecords::make(1);
   const std::string link = records.address().substr(0, records.address().find(':'));
@@ -81,8 +81,7 @@ TEST(FlightRecords, AreInNoFileSystem) {
   EXPECT_EQ(status.st_nlink, 0U);
 }
 
-/// On another machine the same process and descriptor mean something else, which must not be
-/// written to.
+/// On another machine the same process and descriptor mean another file, which must not be written.
 TEST(FlightRecords, AreNotTakenForOthersInTheirPlace) {
   const FlightRecords mine = FlightRecords::make(1), others = FlightRecords::make(1);
   const auto split = [](const std::string& address) { return address.find(':'); };

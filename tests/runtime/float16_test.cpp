@@ -22,7 +22,7 @@ TEST(Float16, TableOfNumbers) {
       {1, 0x3C00, 1},
       {-2, 0xC000, -2},
       {1 + 0x1p-11F, 0x3C00, 1},            // a tie goes to even
-      {1 + 0x3p-11F, 0x3C02, 1 + 0x1p-9F},  // and here, up
+      {1 + 0x3p-11F, 0x3C02, 1 + 0x1p-9F},  // a tie to even, which is up
       {1 + 0x1p-11F + 0x1p-20F, 0x3C01, 1 + 0x1p-10F},
       {65504, 0x7BFF, 65504},
       {65519.996F, 0x7BFF, 65504},
@@ -30,7 +30,7 @@ TEST(Float16, TableOfNumbers) {
       {-1e9F, 0xFC00, -infinity},
       {0x1p-14F, 0x0400, 0x1p-14F},  // the smallest normal
       {0x1p-14F - 0x1p-26F, 0x0400, 0x1p-14F},
-      {0x1p-24F, 0x0001, 0x1p-24F},  // the smallest of all
+      {0x1p-24F, 0x0001, 0x1p-24F},  // the smallest positive number
       {0x1p-25F, 0x0000, 0},
       {0x1.8p-25F, 0x0001, 0x1p-24F},
       {infinity, 0x7C00, infinity},
@@ -52,7 +52,7 @@ TEST(Bfloat16, TableOfNumbers) {
       {1, 0x3F80, 1},
       {-2, 0xC000, -2},
       {1 + 0x1p-8F, 0x3F80, 1},            // a tie goes to even
-      {1 + 0x3p-8F, 0x3F82, 1 + 0x1p-6F},  // and here, up
+      {1 + 0x3p-8F, 0x3F82, 1 + 0x1p-6F},  // a tie to even, which is up
       {1e-30F, 0x0DA2, 0x1.44p-100F},
       {std::numeric_limits<float>::max(), 0x7F80, infinity},
       {infinity, 0x7F80, infinity},
@@ -63,8 +63,8 @@ TEST(Bfloat16, TableOfNumbers) {
   }
 }
 
-/// Each of the numbers that there are comes back as it was, and what lies between two neighbours
-/// becomes the nearer one.
+/// Every narrow number converts back to itself, and a value between two neighbours becomes the
+/// nearer one.
 template <class Narrow>
 void check_all() {
   for (int bits = 0; bits < 0x10000; ++bits) {

@@ -1,5 +1,5 @@
-// The outputs of a network: the same on any plan, from parameters in a file, of samples without
-// labels.
+// The outputs of a network: the same with any plan, with parameters from a file, and for samples
+// without labels.
 #include "runtime/exec/forward.hpp"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ namespace {
 using test::TemporaryFolder;
 using testing::HasSubstr;
 
-/// Samples of two pixels; filter f is f + 1 times the pixel.
+/// A data set of samples of two pixels. Filter f multiplies the pixel by f + 1.
 struct Case {
   TemporaryFolder folder;
   Network network;

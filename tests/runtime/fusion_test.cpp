@@ -1,5 +1,5 @@
-// Layers that are done together come to the same numbers as one by one: bit for bit on the
-// reference backend, within the backend's tolerance on others.
+// Fused layers give the same numbers as separate layers: bit for bit on the reference backend,
+// within the tolerance on others.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -21,7 +21,7 @@ using test::NetworkBuilder;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// What surrounds fusions otherwise: the data on either side of them, micro-batches, running
+/// Networks with other surroundings of fusions: data on either side, micro-batches, running
 /// statistics.
 std::vector<Network> networks() {
   std::vector<Network> made{test::residual_network(4, 2), test::activated_contractions(4, true),
@@ -58,7 +58,7 @@ void expect_identical(const std::vector<NamedTensor>& a, const std::vector<Named
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].values, b[i].values) << a[i].name;
 }
 
-/// Each distinct plan that comes of one grid everywhere, on up to four ranks, and some on six.
+/// Returns the distinct plans with one grid for all layers, on up to four ranks, and some on six.
 std::vector<LayerDecompositions> plans(const Network& network) {
   std::set<LayerDecompositions> seen;
   std::vector<LayerDecompositions> found;

@@ -1,5 +1,5 @@
 #pragma once
-// Networks around one layer of every kind, with odd extents drawn by seed.
+// Networks around one layer of every kind, with odd extents drawn from a seed.
 #include <array>
 #include <cstdint>
 #include <random>
@@ -9,19 +9,19 @@
 
 namespace stratplan::test::guard_cases {
 
-/// input -> probe -> the layer under test -> squared error. The probe is a convolution of kernel 1:
-/// what it reads back is the layer's input gradient.
+/// A network input -> probe -> tested layer -> squared error. The probe is a 1x1 convolution. The
+/// gradient that it reads back is the tested layer's input gradient.
 struct Case {
   Network network;
   LayerIndex probe = 1;
   LayerIndex tested = 2;
-  LayerIndex loss = 3;  ///< the tested layer itself if it is one
+  LayerIndex loss = 3;  ///< the tested layer itself if that is a loss
 };
 
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  /// Inclusive on both ends.
+  /// Returns a number from `low` to `high`, both included.
   std::int64_t number(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
   }
@@ -31,8 +31,8 @@ class Random {
   }
 
   Window padding() { return {.pad_before = number(0, 3), .pad_after = number(0, 3)}; }
-  /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the
-  /// kernel.
+  /// Returns a window with an odd or even kernel, a stride that may exceed the kernel, dilation,
+  /// and uneven padding smaller than the kernel.
   Window window(std::int64_t extent) {
     Window window{.kernel = number(1, 4), .stride = number(1, 3), .dilation = number(1, 2)};
     window.pad_before = number(0, window.kernel - 1);
@@ -44,8 +44,8 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// Of the layer under test. Convolutions have by seed one group, several, or one for each channel
-/// (depthwise), each in 2-D and in 3-D.
+/// Extents of the tested layer. Depending on the seed, convolutions have one group, several, or one
+/// per channel (depthwise), each in 2-D and in 3-D.
 struct Extents {
   std::int64_t channels, filters, groups, depth, height, width;
 };
@@ -69,8 +69,8 @@ inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
   return made;
 }
 
-/// Kernels below and above the stride, so that there are gaps and overlaps, and blocks of output
-/// that need no more than one input.
+/// Kernels are smaller or larger than the stride, so there are gaps and overlaps, and blocks of
+/// output that need only one input.
 inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
                                          const Extents& extents, Random& random) {
   std::array<Window, 3> windows;
@@ -89,8 +89,8 @@ inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
                                     random.number(0, 1) == 1);
 }
 
-/// The probe and another tensor, in either order: of its shape, a vector of channels for each
-/// sample, a map of positions, or a single row.
+/// Joins the probe and another tensor, in either order. The other tensor has the probe's shape, or
+/// is a vector of channels per sample, a map of positions, or a single row.
 inline LayerIndex binary(NetworkBuilder& net, BinaryFunction function, LayerIndex x,
                          LayerIndex probe, const Extents& extents, unsigned seed, Random& random) {
   LayerIndex other = net.convolution(x, seed % 4 == 2 ? 1 : extents.channels, Window{});

@@ -1,12 +1,12 @@
-// The guard of the whole design: whatever is priced is what is done, and whatever is done gives the
-// undivided run's numbers. Every kind of layer, every legal decomposition on 1 to 3 ranks and a
-// sample of those on up to 12 (the sweeps: every one up to 6 ranks, and more of the others), with
-// odd shapes, executed by all ranks in this process:
-//   - messages, bytes and collectives that pass are those of the program's steps, and those that
-//   Traffic states in closed form
-//   - what the layer makes and the gradients that it passes back equal the undivided run's, element
-//   by element
-//   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once
+// The guard of the whole design: the runtime does exactly what the model prices, and gives the
+// undivided run's numbers. Covers every kind of layer, every legal decomposition on 1 to 3 ranks,
+// and a sample on up to 12. (The sweeps cover every one on up to 6 ranks, and more of the others.)
+// All ranks run in this process, with odd shapes. Checks that
+//   - the messages, bytes and collectives that pass are those of the program's ops, and those that
+//     Traffic states in closed form;
+//   - the layer's outputs and the gradients that it passes back equal the undivided run's, element
+//     by element;
+//   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,8 @@ TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAn
   }
 }
 
-/// All canonical grids of a topology, both landings where they differ, that the tested layer takes.
+/// Returns the decompositions that the tested layer can take: all canonical grids of a topology,
+/// with both output layouts of the reduction where they differ.
 std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topology& topology) {
   std::vector<Decomposition> legal;
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
@@ -84,7 +85,7 @@ std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topolo
   return legal;
 }
 
-/// The decomposition under test, with neighbours of any other.
+/// Returns the tested decomposition for the tested layer, and random ones for its neighbours.
 LayerDecompositions surround(const Case& at, const Decomposition& tested, const Topology& topology,
                              Random& random) {
   const std::vector<ProcessGrid> grids = all_grids(topology, {all_dims.begin(), all_dims.end()});
@@ -98,8 +99,8 @@ LayerDecompositions surround(const Case& at, const Decomposition& tested, const 
 
 // ---------------------------------------------------------------- running
 
-/// Small integers by global index: forward sums are exact in any order, so that no maximum or sign
-/// hangs on rounding.
+/// Returns small integers by global index. Forward sums are then exact in any order, so no maximum
+/// or sign depends on rounding.
 float small_integer(std::uint64_t salt, std::int64_t element) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(element) + 31 * salt + 1) * 0x9E3779B97F4A7C15;
@@ -156,7 +157,8 @@ struct Recording {
   std::vector<NamedTensor> gathered;  ///< loss, parameter gradients, running statistics
 };
 
-/// Each layer's own kernels are looked at, so none are fused: fusion_test compares with these.
+/// The checks look at each layer's own kernels, so nothing is fused. fusion_test compares fused
+/// with unfused runs.
 const Execution unfused{.precision = {}, .fuse = false};
 
 /// Makes a rank's program.
@@ -214,7 +216,8 @@ CommunicationCounts priced(const Program& program) {
   return counts;
 }
 
-/// What summarize() says of all edges in both directions, in messages and bytes over all ranks.
+/// Returns the messages and bytes that summarize() counts over all ranks, for all edges in both
+/// directions.
 CommunicationCounts summarized(const Network& network, const LayerDecompositions& decompositions) {
   CommunicationCounts counts;
   for (LayerIndex consumer = 1; consumer < network.size(); ++consumer) {
@@ -258,7 +261,7 @@ double largest(const std::vector<float>& values) {
   return result;
 }
 
-/// `part` against the same region of the undivided tensor, which `all` holds whole.
+/// Compares `part` with the same region of the undivided tensor `all`.
 void expect_part(const Recorded* part, const Recorded* all, const char* what) {
   ASSERT_NE(part, nullptr) << what;
   ASSERT_NE(all, nullptr) << what;
@@ -275,7 +278,7 @@ void expect_part(const Recorded* part, const Recorded* all, const char* what) {
                });
 }
 
-/// The one that reads what the loss is of.
+/// Returns the kernel that reads the loss's input.
 KernelKind loss_kernel(const Case& at) {
   switch (at.network.layer(at.loss).kind) {
     case LayerKind::SoftmaxCrossEntropy: return KernelKind::SoftmaxCrossEntropy;
@@ -284,8 +287,8 @@ KernelKind loss_kernel(const Case& at) {
   }
 }
 
-/// Loss and gradients of the tested layer's own parameters. The probe's weights are left out:
-/// behind a normalization they have hardly any gradient.
+/// Returns the loss and the gradients of the tested layer's own parameters. The probe's weights are
+/// left out: behind a normalization their gradients are close to zero.
 std::vector<NamedTensor> own_tensors(const Case& at, const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> own;
   for (const NamedTensor& tensor : tensors)
@@ -294,8 +297,8 @@ std::vector<NamedTensor> own_tensors(const Case& at, const std::vector<NamedTens
   return own;
 }
 
-/// The layer's output as the loss reads it, its input gradients as the convolutions in front read
-/// them, and its parameters' gradients.
+/// Compares the layer's output as the loss reads it, its input gradients as the convolutions in
+/// front read them, and its parameters' gradients.
 void expect_undivided_numbers(const Case& at, const Recording& run, const Recording& undivided) {
   const RecordingBackend& whole = *undivided.ranks[0]->backend;
   for (const auto& rank : run.ranks) {
@@ -319,11 +322,11 @@ void expect_undivided_numbers(const Case& at, const Recording& run, const Record
 
 // ---------------------------------------------------------------- the adjoint identity
 
-/// What the tested layer reads from the probe, and the gradient that it makes of it; of the kernels
+/// The kernel that reads the probe's output, and the kernel that makes its gradient. Only for kinds
 /// that have both.
 struct EdgeKernels {
   KernelKind forward, backward;
-  int gradient = 0;  ///< which of the backward kernel's writes
+  int gradient = 0;  ///< index of the backward kernel's output
 };
 std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
   using K = KernelKind;
@@ -348,10 +351,9 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
     case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
     default:
-      return std::
-          // losses do both at once; an addition passes its gradient on without a kernel, what
-          // places its inputs copies as edges do
-          nullopt;
+      // Losses do both in one kernel. An addition passes its gradient on without a kernel. Kinds
+      // that place their inputs copy regions as edges do.
+      return std::nullopt;
   }
 }
 
@@ -361,8 +363,8 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-/// A brings the probe's output x to where it is needed; y is the gradient that each rank makes of
-/// what it needed; A* y is what the probe reads back.
+/// A brings the probe's output x to the ranks that need it. y is the gradient that each rank makes
+/// of its needed region. A* y is the gradient that the probe reads back.
 void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions,
                              const Recording& run, const Recording& undivided) {
   const auto kernels = edge_kernels(at.network.layer(at.tested).kind);
@@ -400,7 +402,7 @@ void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompos
   EXPECT_NEAR(left, dot(x->values, returned), 1e-5 * magnitude);
 }
 
-// ---------------------------------------------------------------- all of it
+// ---------------------------------------------------------------- all checks
 
 void guard(const Case& at, const Recording& undivided, const Decomposition& tested,
            const Topology& topology, Random& random) {
@@ -414,8 +416,8 @@ void guard(const Case& at, const Recording& undivided, const Decomposition& test
   expect_adjoint_identity(at, decompositions, run, undivided);
 }
 
-/// Of the decompositions over a topology's ranks, the one in so many that is executed. Returns how
-/// many were.
+/// Executes a random one in `one_in` of the legal decompositions over each topology's ranks.
+/// Returns their number.
 template <class OneIn>
 int guard_some(LayerType type, OneIn one_in) {
   int executed = 0;
@@ -450,7 +452,7 @@ TEST_P(Guard, SomeLegalDecompositions) {
   EXPECT_GT(executed, 10);
 }
 
-/// Minutes with sanitizers.
+/// Takes minutes with sanitizers.
 TEST_P(GuardSweep, EveryLegalDecomposition) {
   const int executed = guard_some(GetParam(), [](const Topology& topology) {
     return topology.size() > 1 || topology.front() > 6 ? 10 : 1;
@@ -465,13 +467,13 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
     int ranks;
   };
   const Row table[] = {
-      {8, 8, "N2", 2},     // one set over both ranks
-      {8, 2, "N2", 2},     // two whole sets each
-      {8, 4, "N4", 4},     // two ranks a set
+      {8, 8, "N2", 2},     // both ranks share one set
+      {8, 2, "N2", 2},     // each rank has two whole sets
+      {8, 4, "N4", 4},     // two ranks share each set
       {8, 4, "N3", 3},     // blocks of 3, 3 and 2 samples
       {7, 3, "N2 H2", 4},  // blocks of 4 and 3, the last set of one sample
-      {5, 2, "N5", 5},     // a sample each
-      {6, 4, "H2 W2", 4},  // positions alone
+      {5, 2, "N5", 5},     // one sample per rank
+      {6, 4, "H2 W2", 4},  // only positions are split
       {6, 4, "C2 N3", 6},
   };
   for (const Row& row : table) {
@@ -489,7 +491,8 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
 
 // ---------------------------------------------------------------- each option of execution
 
-/// One way to execute the same: the numbers are those of an undivided run in the same precision.
+/// One way to execute the same network. The numbers must equal those of an undivided run in the
+/// same precision.
 struct Option {
   const char* name;
   void (*set)(const Network&, const LayerDecompositions&, Execution&);
@@ -535,7 +538,7 @@ const Option options[] = {
      2},
 };
 
-/// Whether the option says anything of the case.
+/// Returns whether the option can be used with the case.
 bool applies(const Option& option, const Case& at) {
   const bool takes_batch = at.network.layers.back().kind == LayerKind::DiceLoss;
   return option.micro_batches == 1 || !takes_batch;
@@ -544,7 +547,7 @@ bool applies(const Option& option, const Case& at) {
 void guard_option(const Option& option, Case at, const LayerDecompositions& decompositions) {
   at.network.training.micro_batches = option.micro_batches;
   at.network.batch *= option.micro_batches;
-  if (option.micro_batches > 1)  // sets of statistics are whole in each
+  if (option.micro_batches > 1)  // each micro-batch holds a whole statistics set
     at.network.statistics_samples = at.network.micro_batch();
   at.network.running_momentum = 0.1;
   const auto run = [&](const LayerDecompositions& layers) {
@@ -567,14 +570,16 @@ void guard_option(const Option& option, Case at, const LayerDecompositions& deco
     finite = finite && std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
     equal = equal && values == divided.gathered.at(i).values;
   }
-  if (!finite || equal) return;  // beyond fp16's range; all gradients zero, perhaps
+  if (!finite || equal)
+    return;  // values beyond fp16's range, or equal (perhaps all gradients are zero)
   const double tolerance = verification_tolerance(at.network, execution.precision);
   const VerificationResult found = compare(undivided.gathered, divided.gathered, tolerance);
   EXPECT_TRUE(found.passed) << found.worst_tensor << " " << found.gradient_difference << ", loss "
                             << found.loss_difference << ", allowed " << tolerance;
 }
 
-/// Of the decompositions over 1 to 12 ranks, the one in so many that is executed with one option.
+/// Executes a random one in `one_in` of the decompositions over 1 to 12 ranks, each with one
+/// option. Returns their number.
 int guard_options(LayerType type, int one_in) {
   int executed = 0;
   for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {6}, {2, 2}, {12}}) {
@@ -598,12 +603,12 @@ int guard_options(LayerType type, int one_in) {
 
 TEST_P(Guard, SomeExecutions) { EXPECT_GT(guard_options(GetParam(), 40), 3); }
 
-/// Minutes with sanitizers.
+/// Takes minutes with sanitizers.
 TEST_P(GuardSweep, EveryExecution) { EXPECT_GT(guard_options(GetParam(), 4), 40); }
 
 // ---------------------------------------------------------------- each pass is needed
 
-/// Leaves one of a layer's passes out.
+/// A lowering that leaves out one pass of a layer.
 class Forgetful : public Lowering {
  public:
   Forgetful(const Network& network, int rank, int ranks, LayerIndex layer, int pass)
@@ -620,7 +625,8 @@ class Forgetful : public Lowering {
   int pass_;
 };
 
-/// Whether a check fails: in a process of its own, for it may abort or wait for ever.
+/// Returns whether a check fails. Runs it in a process of its own, since it may abort or wait
+/// forever.
 bool fails(const std::function<void()>& check) {
   const pid_t child = fork();
   if (child == 0) {
@@ -644,7 +650,8 @@ bool same_ops(const Program& a, const Program& b) {
   return a.ops.size() == b.ops.size() && a.buffers.size() == b.buffers.size();
 }
 
-/// Numbers, bytes or an assertion show that a pass is missing, unless it does nothing here.
+/// Leaves each pass out in turn. Numbers, bytes or an assertion must show that it is missing,
+/// unless it does nothing in this case.
 void expect_each_pass_is_needed(const Case& at, const LayerDecompositions& decompositions,
                                 const Recording& undivided) {
   const int ranks = decompositions.back().grid.ranks();
@@ -662,7 +669,7 @@ void expect_each_pass_is_needed(const Case& at, const LayerDecompositions& decom
       bool nothing = true;
       for (int rank = 0; rank < ranks; ++rank)
         nothing = nothing && same_ops(lower_without(rank, -1), lower_without(rank, pass));
-      if (nothing) _exit(1);  // what it does shows on no rank
+      if (nothing) _exit(1);  // the pass changes no rank's ops
       const Recording run =
           execute(at.network, decompositions, [&](int rank) { return lower_without(rank, pass); });
       expect_priced_is_sent(at.network, decompositions, run);

@@ -1,4 +1,5 @@
-// What a supervisor concludes from its ranks' records. The ranks are processes of this test.
+// The conclusions that a launcher draws from its ranks' records. The ranks are processes of this
+// test.
 #include "runtime/watch/job_watch.hpp"
 
 #include <gmock/gmock.h>
@@ -26,14 +27,14 @@ constexpr JobWatch::Seconds patience{0.6};
 
 std::string op_text(int rank, std::size_t step) { return fmt::format("step {} of {}", step, rank); }
 
-/// Where a watch has told its ranks to write.
+/// The address that a watch tells its ranks to write records to.
 std::string records() { return std::getenv(flight_records_variable); }
 
 void stand_still(FlightRecorder) {
   for (;;) pause();
 }
 
-/// A watch whose time passes when the test says so: no machine is too busy for it.
+/// A watch whose time passes only when the test says so. A busy machine does not disturb it.
 class TimedWatch {
  public:
   explicit TimedWatch(int ranks, JobWatch::Seconds still = patience,
@@ -43,16 +44,16 @@ class TimedWatch {
 
   const FlightRecord& operator[](int rank) const { return records_[rank]; }
   const std::string& hang_text() const { return watch_.hang_text(); }
-  /// Lets the watch look once more, behind as much time as it takes between two looks.
+  /// Lets the watch look once more, after the usual time between two looks.
   bool look() {
     now_ += std::chrono::milliseconds(250);
     return watch_.hangs();
   }
-  /// Ctest's limit is the only one.
+  /// Waits without a limit; ctest has one.
   void wait_for_hang() {
     while (!look()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  /// Whether the job is said to hang within ten times the patience.
+  /// Returns whether the watch reports a hang within ten times the patience.
   bool hangs() {
     for (int i = 0; i < 24; ++i)
       if (look()) return true;
@@ -176,7 +177,7 @@ TEST(JobWatch, WithoutPatienceItNeverHangs) {
   EXPECT_FALSE(watch.hangs());
 }
 
-/// In MPI_Init, which polls.
+/// A rank in MPI_Init, which polls.
 void join(FlightRecorder recorder) {
   recorder.begin({-1, Operation::joining});
   recorder.waits(true);
@@ -220,17 +221,17 @@ TEST(JobWatch, NamesTheProgramThatIsStoppedBeforeItStartsRanks) {
                         starter.process()));
 }
 
-/// What two ranks do, one of which may not have begun; each row with the time to join that ends it,
-/// or does not.
+/// Two ranks, of which the second may not have begun. Each row has a time to join, which does or
+/// does not end the job.
 TEST(JobWatch, RanksThatAreNotStoppedGetTheTimeToJoin) {
   constexpr JobWatch::Seconds long_time{100};
   const std::string asleep = "exec sleep 100";
   const struct {
     const char* name;
     std::function<void(FlightRecorder)> first;  ///< rank 0
-    std::string second;                         ///< shell of rank 1, which has not begun; "": none
+    std::string second;  ///< shell command of rank 1, which has not begun; "": no such process
     JobWatch::Seconds to_join;
-    const char* says;  ///< nullptr: nothing
+    const char* says;  ///< nullptr: no hang is reported
   } table[] = {
       {"asleep before it begins", join, asleep, patience, "rank 1 has not begun: "},
       {"asleep, but there is time", join, asleep, long_time, nullptr},
@@ -290,8 +291,9 @@ TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {
   EXPECT_EQ(watch.killed_text(2, SIGKILL),
             "rank 2 on " + host_name() +
                 " was killed by signal 9 (Killed) in step 17 during step 5 of 2");
-  EXPECT_EQ(watch.ended_text(2), "rank 2 on " + host_name() +
-                                     " has ended in step 17 during step 5 of 2, without a word");
+  EXPECT_EQ(watch.ended_text(2),
+            "rank 2 on " + host_name() +
+                " ended in step 17 during step 5 of 2, without an error message");
 }
 
 }  // namespace

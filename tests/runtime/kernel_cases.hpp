@@ -1,6 +1,6 @@
 #pragma once
-// Kernels of every kind at odd shapes, operands for them, and how near a backend must come to the
-// reference.
+// Kernels of every kind at odd shapes, operands for them, and the tolerances within which a backend
+// must agree with the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,8 +47,8 @@ inline std::vector<Kernel> of_one_shape(KernelKind kind) {
   return of_one_shape(kind, attributes_of(kind));
 }
 
-/// Each shape with one set, with sets of two samples that start in the middle of one, and with sets
-/// in the buffer that have no samples here.
+/// Returns each shape with one set, with sets of two samples that start in the middle of a set, and
+/// with sets in the buffer that have no samples here.
 inline std::vector<Kernel> batch_norms(KernelKind kind) {
   const KernelAttributes attributes = kind == BatchNormMoments
                                           ? KernelAttributes(MomentsAttributes{.weight = 1e-5})
@@ -86,7 +86,7 @@ inline std::vector<Kernel> batch_norms(KernelKind kind) {
 inline const std::optional<Activation> relu{{PointwiseFunction::Relu, {}}},
     leaky_relu{{PointwiseFunction::LeakyRelu, {0.3, 0}}};
 
-/// Each on its own, and with what it can be fused with.
+/// Returns each kernel alone, and with everything that can be fused with it.
 inline std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<Kernel>& bare) {
   std::vector<Kernel> kernels = bare;
   for (const auto& activation : {std::optional<Activation>(), relu, leaky_relu})
@@ -102,7 +102,7 @@ inline std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<
   return kernels;
 }
 
-/// Each on its own, and some with an activation.
+/// Returns each kernel alone, and some with an activation.
 inline std::vector<Kernel> activated(std::vector<Kernel> kernels) {
   const std::size_t bare = kernels.size();
   for (std::size_t i = 0; i < bare; ++i) {
@@ -113,7 +113,7 @@ inline std::vector<Kernel> activated(std::vector<Kernel> kernels) {
   return kernels;
 }
 
-/// Every function, with constants that are not the usual ones.
+/// Returns a kernel for every function, with constants that differ from the usual ones.
 inline std::vector<Kernel> pointwise_kernels(KernelKind kind) {
   std::vector<Kernel> kernels;
   for (const PointwiseFunction function : all_pointwise_functions)
@@ -127,8 +127,8 @@ inline std::vector<Kernel> pointwise_kernels(KernelKind kind) {
   return kernels;
 }
 
-/// Every function of two tensors: of one shape, with a vector of channels for each sample, a map of
-/// positions, a row of each map, and both of them repeated.
+/// Returns a kernel for every function of two tensors: of one shape, with a vector of channels for
+/// each sample, a map of positions, a row of each map, and both of the latter repeated.
 inline std::vector<Kernel> binary_kernels(KernelKind kind) {
   const auto one_along = [](Shape shape, std::initializer_list<Axis> axes) {
     for (const Axis axis : axes) shape[axis] = 1;
@@ -151,7 +151,7 @@ inline std::vector<Kernel> binary_kernels(KernelKind kind) {
   return kernels;
 }
 
-/// AlexNet's exponent and another one; windows up to wider than all channels.
+/// AlexNet's exponent and another one, with windows up to more than all channels.
 inline std::vector<Kernel> local_responses(KernelKind kind) {
   std::vector<Kernel> kernels;
   const LocalResponse responses[] = {{.size = 5, .alpha = 0.3, .k = 2},
@@ -162,7 +162,7 @@ inline std::vector<Kernel> local_responses(KernelKind kind) {
   return kernels;
 }
 
-/// What is in the sums of a Dice loss: less at the label than at all.
+/// Returns sums as a Dice loss has them: less at the label than in all.
 inline Values class_sums(const Kernel& kernel, Random& random) {
   const auto classes = static_cast<std::size_t>(kernel.x[Axis::C]);
   const double positions = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]);
@@ -206,7 +206,7 @@ inline std::vector<Kernel> conversions() {
   return kernels;
 }
 
-/// Pieces of enlargements, from anywhere in the tensor.
+/// Returns kernels for pieces of enlargements, from anywhere in the tensor.
 inline std::vector<Kernel> upsamplings(KernelKind kind) {
   Random random(static_cast<unsigned>(kind));
   std::vector<Kernel> kernels;
@@ -288,7 +288,7 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
 
 // ---------------------------------------------------------------- operands and tolerances
 
-/// Sums and sums of squares as statistics could be: means in [-1, 1], variances in [1, 2].
+/// Returns sums and sums of squares with means in [-1, 1] and variances in [1, 2].
 inline Values moments(const Kernel& kernel, Random& random) {
   const std::int64_t channels = kernel.x[Axis::C];
   std::vector<double> sums(static_cast<std::size_t>(kernel.sets().sets * 2 * channels));
@@ -306,7 +306,7 @@ inline Values moments(const Kernel& kernel, Random& random) {
   return sums;
 }
 
-/// Integers that it reads are below: places in a window, or labels.
+/// Returns the bound below which the kernel's integer inputs lie: places in a window, or labels.
 inline std::int64_t integer_bound(const Kernel& kernel) {
   return kernel.kind == MaxPoolBackward ? taps(kernel)
          : kernel.kind == CopyRegion    ? 100
@@ -318,13 +318,13 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
   for (const Operand& operand : kernel.operands().reads) {
     reads.push_back(random_values(operand, random, integer_bound(kernel)));
   }
-  if (kernel.kind == MaxPoolForward) {  // many equal elements: the first must win
+  if (kernel.kind == MaxPoolForward) {  // many equal elements: the first maximum must win
     map(reads[0], [](double value) { return std::round(value * 2); });
   }
   if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
   if (kernel.kind == PointwiseBackward &&
       kernel.as<Activation>().function == PointwiseFunction::Clip) {
-    // of what is clipped, most lies at the limits
+    // Most clipped elements lie at the limits.
     map(reads[0], [](double y) { return std::clamp(y, double{-0.3F}, double{0.6F}); });
   }
   if (kernel.kind == PointwiseForward &&
@@ -337,9 +337,9 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
       running[i] = 1 + running[i] / 2;
   }
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
-  if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares
+  if (kernel.kind == Adam || kernel.kind == AdamW)  // Adam's running means of squares are positive
     for (float& value : std::get<std::vector<float>>(reads[3])) value = 1 + value / 2;
-  if (kernel.kind == Unscale) {  // some of what is to be divided is no number
+  if (kernel.kind == Unscale) {  // some gradients are not finite
     for (std::size_t i = 0; i < size_of(reads[0]); i += 7)
       std::get<std::vector<float>>(reads[0])[i] = std::numeric_limits<float>::infinity();
     reads[1] = std::vector<double>{1024, 3};
@@ -349,14 +349,14 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
     reads = {std::vector<double>{1024, 3}, std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0}};
   if (kernel.scaled() && !is_update(kernel.kind)) reads.back() = std::vector<double>{1024, 3};
   if (kernel.scaled() && is_update(kernel.kind))
-    reads.back() = std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0};  // overflows
+    reads.back() = std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0};  // number of overflows
   if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
   if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward)
     reads[2] = moments(kernel, random);
   return reads;
 }
 
-/// Products that are added up to one output.
+/// Returns how many products are added up to one output.
 inline std::int64_t accumulation_length(const Kernel& kernel) {
   std::int64_t length = 8;  // a few roundings of values of order 1
   switch (kernel.kind) {
@@ -378,9 +378,9 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
   }
 }
 
-/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions
-/// rounds a partial sum that is rarely larger than sqrt(L): the errors add up like a random walk to
-/// about L * 2^-24. Sums in double get the same with 2^-53.
+/// Operands are at most 1 in size (coefficients at most about 2). Each of the L additions rounds a
+/// partial sum that is rarely larger than sqrt(L). So the errors add up like a random walk to about
+/// L * 2^-24. For sums in double 2^-53 replaces 2^-24.
 inline double tolerance(const Kernel& kernel, DataType type) {
   const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums &&
                      kernel.kind != SoftmaxCrossEntropy;
@@ -390,18 +390,18 @@ inline double tolerance(const Kernel& kernel, DataType type) {
                             kernel.kind == BatchNormStatistics;
   const double partial_sum = exact && sums_squares
                                  ? std::sqrt(length)
-                                 : 1;  // of L squares: of the order of L, not of sqrt(L)
+                                 : 1;  // a sum of L squares is of the order of L, not of sqrt(L)
   return partial_sum * (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
 }
 
-/// Between a number that is stored and the next one, relative: whoever is on the other side of the
-/// middle between two is that far away.
+/// Returns the relative distance of neighbouring stored numbers. If rounding differs, two backends
+/// are that far apart.
 inline double spacing(DataType type) {
   return type == DataType::F16 ? 0x1p-10 : type == DataType::BF16 ? 0x1p-7 : 0;
 }
 
-/// A gradient of weights may have been rounded like what it is made of, and a sum before a bias of
-/// up to 1 is added.
+/// A gradient of weights may have been rounded like the tensors that it is made of, and a sum may
+/// have been rounded before a bias of up to 1 was added.
 inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual,
                          const std::vector<Values>& expected) {
   const Operands all = kernel.operands();
@@ -413,7 +413,7 @@ inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual
     const DataType stored =
         kernel.kind == ConvolutionBackwardFilter ? kernel.type : all.writes[w].type;
     for (std::size_t i = 0; i < size_of(expected[w]); ++i) {
-      if (at(actual[w], i) == at(expected[w], i)) continue;  // both infinite, perhaps
+      if (at(actual[w], i) == at(expected[w], i)) continue;  // equal values may be infinite
       const double scale = kernel.scaled() ? 1024 : 1;
       const double rounding =
           spacing(stored) * (std::abs(at(expected[w], i)) + (adds_bias ? 1 : 0));
@@ -423,7 +423,7 @@ inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual
   }
 }
 
-/// A place inside a larger global tensor.
+/// Returns a context whose region lies inside a larger global tensor.
 inline KernelContext inner_context(const Kernel& kernel) {
   KernelContext context = whole_context(kernel);
   for (Axis axis : all_axes) {
@@ -441,7 +441,7 @@ inline void compare(Backend& backend, const Kernel& kernel, Random& random) {
   const auto expected =
       run(*make_reference_backend(), kernel, reads, inner_context(kernel), before);
   std::vector<std::string> choices = backend.choices(kernel);
-  choices.insert(choices.begin(), std::string());  // by rule
+  choices.insert(choices.begin(), std::string());  // the default rule
   for (const std::string& choice : choices) {
     SCOPED_TRACE(choice);
     expect_equal(kernel, run(backend, kernel, reads, inner_context(kernel), before, choice),

@@ -13,7 +13,7 @@
 
 namespace stratplan::test {
 
-/// The contents of a buffer, as numbers of its type.
+/// The contents of a buffer, as numbers of the buffer's type.
 using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>,
                             std::vector<Float16>, std::vector<Bfloat16>>;
 
@@ -44,7 +44,7 @@ inline std::vector<double> doubles(const Values& values) {
   return std::get<std::vector<double>>(values);
 }
 
-/// number = function(number) for all.
+/// Replaces each number by function(number).
 template <class Function>
 void map(Values& values, Function function) {
   std::visit(
@@ -56,13 +56,13 @@ void map(Values& values, Function function) {
       values);
 }
 
-/// By rate 0.1, and Adam's usual coefficients.
+/// Returns the numbers of a step with learning rate 0.1 and Adam's usual coefficients.
 inline StepNumbers numbers_of_step(std::int64_t step) {
   const auto updates = static_cast<double>(step + 1);
   return {step, 0.1, 1 - std::pow(0.9, updates), 1 - std::pow(0.999, updates)};
 }
 
-/// A context whose region is the kernel's whole output, in the fourth step.
+/// Returns a context whose region is the kernel's whole output, in the fourth step.
 inline KernelContext whole_context(const Kernel& kernel) {
   static const StepNumbers fourth = numbers_of_step(3);
   KernelContext context;
@@ -76,8 +76,8 @@ inline KernelContext whole_context(const Kernel& kernel) {
   return context;
 }
 
-/// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is
-/// given), so that what is left out shows.
+/// Returns the outputs of the kernel. Outputs start as `before`, or as NaN or the like if that is
+/// empty, so elements that the kernel leaves out show.
 inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads,
                                const KernelContext& context, std::vector<Values> before = {},
                                const std::string& choice = {}) {
@@ -111,7 +111,7 @@ inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high)
   return std::uniform_int_distribution<std::int64_t>(low, high)(random);
 }
 
-/// In [-1, 1]; integers in [0, bound).
+/// Returns random numbers in [-1, 1], or integers in [0, bound).
 inline Values random_values(const Operand& operand, Random& random, std::int64_t bound = 1) {
   Values values = zeros(operand);
   std::uniform_real_distribution<float> unit(-1, 1);

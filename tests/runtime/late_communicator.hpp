@@ -1,6 +1,6 @@
 #pragma once
-// A communicator that shows what may happen when communication goes on beside the kernels: all of
-// it as late as possible.
+// A communicator that delays all communication as long as possible, to test communication that
+// overlaps with kernels.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -10,12 +10,12 @@
 
 namespace stratplan::test {
 
-/// Moves nothing before somebody waits; then all that was called for up to there, in order.
+/// Moves nothing until somebody waits. Then it executes all calls up to that point, in order.
 class LateCommunicator final : public CommunicatorDecorator {
  public:
   using CommunicatorDecorator::CommunicatorDecorator;
   std::size_t most_waiting() const { return most_waiting_; }
-  /// Calls that nobody has waited for yet.
+  /// Returns the number of calls that nobody has waited for yet.
   std::size_t waiting() const { return calls_.size(); }
   int polls() const { return polls_; }
 

@@ -1,4 +1,4 @@
-// What tells a process that it is a rank, and others that it is one.
+// The environment variables that tell a process, and others, that it is a rank.
 #include <gtest/gtest.h>
 
 #include "runtime/comm/mpi.hpp"

@@ -1,4 +1,4 @@
-// Training on generated data learns what is in them, and the same on every plan.
+// Training on generated data learns what is in the data, in the same way with every plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ double mean(const std::vector<double>& values, std::size_t begin, std::size_t en
 TEST(Learning, TangledCellsAreFound) {
   const test::TemporaryFolder folder;
   const auto found = losses(mesh_network(4, 32), mesh_set(folder, 32, 32), "N1", 160, 0.2);
-  // Who knows nothing but the share p of tangled cells has a loss of p (1 - p).
+  // A model that knows nothing but the share p of tangled cells has a loss of p (1 - p).
   double tangled = 0;
   for (std::int64_t i = 0; i < 32; ++i)
     for (const std::int32_t cell : mesh_sample({32, 1}, i).tangled)
@@ -107,13 +107,13 @@ TEST(Learning, TangledCellsAreFound) {
 TEST(Learning, TheSpectrumIsFound) {
   const test::TemporaryFolder folder;
   const auto found = losses(cosmo_network(8, 16), cosmo_set(folder, 64, 16), "N1", 160, 0.02);
-  EXPECT_LT(mean(found, 152, 160), 0.65) << "who knows nothing has 1";
+  EXPECT_LT(mean(found, 152, 160), 0.65) << "a model that knows nothing has a loss of 1";
 }
 
 TEST(Learning, IsTheSameOnEveryPlan) {
   const test::TemporaryFolder folder;
   const std::string set =
-      mesh_set(folder, 7, 16);  // shuffled; 3 batches and a sample left out per epoch
+      mesh_set(folder, 7, 16);  // shuffled; an epoch is 3 batches, and leaves out a sample
   const Network network = mesh_network(2, 16);
   const auto expected = losses(network, set, "N1", 8, 0.05);
   for (const char* decomposition : {"N2", "H2", "W3", "C2", "F2", "H2 W2", "R2"}) {

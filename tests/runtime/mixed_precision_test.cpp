@@ -1,5 +1,5 @@
-// Training with activations in bf16 and fp16: what it comes to, on one rank and on several, and
-// what an overflow does.
+// Training with activations in bf16 and fp16: its results on one rank and on several, and the
+// effects of an overflow.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using test::Rank;
 
 Execution mixed(DataType type) { return {.precision = {.activations = type}}; }
 
-/// Losses of so many steps; the same on all ranks.
+/// Returns the losses of so many steps. They must be the same on all ranks.
 std::vector<double> losses(const Network& network, const std::string& grid,
                            const Execution& execution, int steps,
                            const TrainingSettings& settings = {}) {
@@ -49,7 +49,7 @@ TEST(MixedPrecision, LearnsAsInF32) {
   }
 }
 
-/// The divided first step against the undivided one, each on the same plan's precision.
+/// Compares the first step of a plan with the undivided one, in the same precision.
 TEST(MixedPrecision, APlanDoesNotChangeTheNumbers) {
   for (const Network& network : {test::small_network(4, 4), test::residual_network(4, 4),
                                  test::activated_contractions(4, true)})
@@ -115,7 +115,7 @@ TEST(MixedPrecision, GradientsComeOutUnscaled) {
   EXPECT_TRUE(result.passed) << result.worst_tensor << " " << result.gradient_difference;
 }
 
-/// A scale that no gradient survives: steps are left out, on all ranks alike, until it has been
+/// A loss scale at which all gradients overflow. All ranks skip such steps until the scale has been
 /// halved often enough.
 TEST(MixedPrecision, StepsThatOverflowAreLeftOut) {
   const Network network = test::residual_network(4, 4);
@@ -150,7 +150,7 @@ TEST(LossScaling, TableOfSteps) {
       {{1024, 3}, true, 10, 512, 0},       {{1024, 3}, false, 10, 1024, 4},
       {{1024, 9}, false, 10, 2048, 0},     {{1, 3}, true, 10, 1, 0},
       {{0x1p24, 9}, false, 10, 0x1p24, 0}, {{1024, 3}, true, 0, 1024, 0},
-      {{1024, 9}, false, 0, 1024, 10},  // static
+      {{1024, 9}, false, 0, 1024, 10},  // a static scale
   };
   for (const Row& row : rows) {
     const LossScaling next = adjusted(row.now, row.overflow, row.growth_steps);

@@ -1,5 +1,5 @@
-// Optimizers and accumulated gradients: the kernels against PyTorch's numbers, whole networks
-// against the undivided run.
+// Optimizers and accumulated gradients: the kernels compared with PyTorch's numbers, and whole
+// networks with the undivided run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,9 +16,9 @@ using Floats = std::vector<float>;
 
 // ---------------------------------------------------------------- kernels
 
-/// Two updates of three weights {1, -2, 0.5} by gradients {2, 0.25, -0.125} and {-1, 0.5, 0.25};
-/// rate 0.1, momentum 0.9, decay 0.01, all else as PyTorch has it. The numbers are torch.optim's;
-/// LARS, which is not there, was worked out from its definition in double.
+/// Two updates of three weights {1, -2, 0.5} by gradients {2, 0.25, -0.125} and {-1, 0.5, 0.25}.
+/// Rate 0.1, momentum 0.9, decay 0.01, PyTorch's defaults otherwise. The numbers are torch.optim's.
+/// LARS, which torch.optim lacks, was computed from its definition in double.
 struct Update {
   KernelKind kind;
   std::size_t states;
@@ -77,8 +77,8 @@ TEST(Optimizer, LarsLeavesAFreshTensorItsRate) {
 
 // ---------------------------------------------------------------- whole networks
 
-/// Batch 8, normalization over pairs, dropout before the end: what is divided must be counted over
-/// the whole batch.
+/// Batch 8, normalization over pairs, dropout before the end: the plan must count over the whole
+/// batch.
 constexpr const char* network_text =
     R"({"schema_version": 1, "name": "paired", "batch": 8, "statistics_samples": 2, "layers": [
   {"name": "data", "kind": "input", "channels": 2, "size": [6, 6]},
@@ -133,9 +133,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryOptimizer,
                                          OptimizerKind::AdamW, OptimizerKind::Lars),
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
-TEST(Optimizer, FollowsTheSchedule) {  // nothing moves once the rate is zero
+TEST(Optimizer, FollowsTheSchedule) {  // no parameter changes at a rate of zero
   TrainingSettings settings{.seed = 3, .learning_rate = 0.1};
-  settings.schedule = {.kind = ScheduleKind::Op, .warmup_steps = 1, .step_size = 2, .gamma = 0};
+  settings.schedule = {.kind = ScheduleKind::Step, .warmup_steps = 1, .step_size = 2, .gamma = 0};
   const auto before = after_steps(paired(), "N1", settings, 2),
              at_end = after_steps(paired(), "N1", settings, 3),
              after = after_steps(paired(), "N1", settings, 5);

@@ -1,5 +1,5 @@
-// Communication beside the kernels gives the numbers of communication between them, however late it
-// happens.
+// Communication that overlaps with kernels gives the same numbers as communication between them,
+// however late it happens.
 #include <gtest/gtest.h>
 
 #include <vector>

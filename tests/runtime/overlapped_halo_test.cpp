@@ -1,5 +1,5 @@
-// Convolutions in slabs come to the numbers of those done at once: bit for bit on the reference
-// backend, within rounding on others, however late messages are.
+// Convolutions with an interior/boundary split give the same numbers as whole ones: bit for bit on
+// the reference backend, within rounding on others, however late messages are.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,8 +24,8 @@ using test::Trained;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// Bias and ReLU fused, an even kernel, a stride, dilation, groups, asymmetric padding; nothing
-/// fused behind the last.
+/// A network with bias and ReLU fused, an even kernel, a stride, dilation, groups, and asymmetric
+/// padding. Nothing is fused behind the last convolution.
 Network planes() {
   NetworkBuilder net(4);
   LayerIndex x = net.relu(net.convolution(net.input({3, 1, 17, 9}), 8, same, true));
@@ -47,7 +47,7 @@ Network volumes() {
       net.convolution(x, 4, {Window{.kernel = 5, .pad_before = 2, .pad_after = 2}, same, same}));
 }
 
-/// With messages that come late.
+/// Trains with messages that come as late as possible.
 Trained train(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, const char* backend_name) {
   Trained outcome;
@@ -60,7 +60,7 @@ Trained train(const Network& network, const LayerDecompositions& decompositions,
   return outcome;
 }
 
-/// In norm, of the worst tensor, relative.
+/// Returns the largest relative difference of two tensors of one name, in norm.
 double difference(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   double worst = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -77,7 +77,7 @@ struct Row {
   const char* what;
   Network network;
   const char* grid;
-  std::size_t layers;  // in slabs
+  std::size_t layers;  // that are split
 };
 std::vector<Row> rows() {
   return {
@@ -129,8 +129,7 @@ TEST(InteriorSplit, AreTheSameNumbersOnTheCpuBackend) {
   }
 }
 
-/// Messages that nobody moves before somebody waits: what is computed before that needs none of
-/// them.
+/// Nothing moves messages before somebody waits, so the interior must be computed without them.
 TEST(InteriorSplit, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
   const Network network = planes();
   const LayerDecompositions decompositions =
@@ -161,7 +160,7 @@ TEST(InteriorSplit, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
   });
 }
 
-/// A verified step takes how a layer decided with the last of its slabs.
+/// A verified step looks at a layer's decisions behind the last piece of its split.
 TEST(InteriorSplit, AreVerified) {
   const Network network = planes();
   const LayerDecompositions decompositions =
@@ -183,7 +182,7 @@ TEST(InteriorSplit, AreVerified) {
     executor.run(0);
     std::vector<NamedTensor> actual = gather_iteration(network, program, executor, communicator);
     if (communicator.rank() == 0)
-      actual.at(1).values.at(0) *= 2;  // so that decisions are looked into
+      actual.at(1).values.at(0) *= 2;  // so that verification looks at decisions
     const VerificationResult found =
         verify_first_step(network, program, execution, settings, *backend, data, executor,
                           communicator, expected, actual);

@@ -1,4 +1,5 @@
-// Whole networks on some of a job's ranks: the numbers of an undivided run, and nothing elsewhere.
+// Whole networks on some of a job's ranks: the numbers equal an undivided run's, and other ranks do
+// nothing.
 #include <gtest/gtest.h>
 
 #include "model/network/network.hpp"
@@ -67,7 +68,9 @@ class PlacedNetworks : public testing::TestWithParam<Row> {};
 class PlacedNetworksSweep : public PlacedNetworks {};
 
 TEST_P(PlacedNetworks, Verify) { expect_verified(GetParam()); }
-TEST_P(PlacedNetworksSweep, Verify) { expect_verified(GetParam()); }  // minutes with sanitizers
+TEST_P(PlacedNetworksSweep, Verify) {
+  expect_verified(GetParam());
+}  // takes minutes with sanitizers
 
 const Row rows[] = {
     {"resnet50", 3, {32, 32}, "H3"},     {"resnet50", 3, {32, 32}, "N3"},
@@ -80,7 +83,8 @@ std::string name_of_row(const testing::TestParamInfo<Row>& row) {
 INSTANTIATE_TEST_SUITE_P(First, PlacedNetworks, testing::Values(rows[0]), name_of_row);
 INSTANTIATE_TEST_SUITE_P(Rows, PlacedNetworksSweep, testing::ValuesIn(rows), name_of_row);
 
-/// The sum of two branches, each on ranks of its own, and what is behind it on a third set.
+/// The sum of two branches, each on its own ranks, and the layers behind it on a third set of
+/// ranks.
 TEST(Placed, BranchesOnRanksOfTheirOwn) {
   test::NetworkBuilder net(4);
   const Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};

@@ -1,5 +1,5 @@
-// The table of pointwise functions, on the reference: values against the formulas that others
-// publish, gradients against differences, and that each row says what is true of its function.
+// The table of pointwise functions, on the reference backend: values compared with published
+// formulas, gradients with differences, and the statements of each row with its function.
 #include "model/network/pointwise.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ Floats gradient(const Activation& pointwise, const Floats& x, const Floats& dy) 
                           {read, dy})[0]);
 }
 
-/// As PyTorch's documentation has them.
+/// Formulas from PyTorch's documentation.
 const std::map<std::string_view, std::function<double(double, pointwise::Constants<double>)>>
     published{
         {"relu", [](double x, auto) { return std::max(x, 0.0); }},
@@ -112,7 +112,8 @@ TEST_P(PointwiseTable, GradientsAreDifferences) {
     const double read = reads_input(pointwise.function) ? inputs[i] : y[i];
     if (std::abs(read - low) < 0.02 || std::abs(read - high) < 0.02) continue;
     const bool at_end = inputs[i] - row_of(GetParam()).domain < 0.02;
-    if (std::abs(inputs[i]) > 4 || at_end) continue;  // differences of floats have no digits
+    if (std::abs(inputs[i]) > 4 || at_end)
+      continue;  // differences of floats have too few digits there
     x.push_back(inputs[i]);
     dy.push_back(1.0F + 0.25F * static_cast<float>(i));
   }
@@ -133,7 +134,7 @@ TEST_P(PointwiseTable, SlopesThatAreFusedAreTheFunction) {
   const Activation pointwise = tested(GetParam());
   const auto slope = pointwise.fused_slope();
   if (!slope) return;
-  EXPECT_FALSE(reads_input(pointwise.function)) << "the one in front keeps the output alone";
+  EXPECT_FALSE(reads_input(pointwise.function)) << "the layer in front keeps only the output";
   EXPECT_GE(*slope, 0);
   EXPECT_LE(*slope, 1);
   const Floats &inputs = all_inputs, y = value(pointwise, inputs);

@@ -1,5 +1,5 @@
-// Reading ahead gives the same, in whatever order steps are asked for, and its errors where they
-// belong.
+// Reading ahead gives the same data, in whatever order steps are asked for, and reports errors for
+// the step that they belong to.
 #include "runtime/io/prefetch.hpp"
 
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@
 namespace stratplan {
 namespace {
 
-/// Contents that name load and step; fails at one step.
+/// Contents that name load and step. One step fails.
 class NamedData final : public DataSource {
  public:
   explicit NamedData(std::int64_t fails_at = -1) : fails_at_(fails_at) {}
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
-    EXPECT_EQ(inside_++, 0) << "two threads at once";
+    EXPECT_EQ(inside_++, 0) << "two threads read at once";
     ++calls;
     if (step == fails_at_) {
       --inside_;
@@ -76,7 +76,7 @@ TEST(PrefetchedData, AnErrorIsThrownByTheStepThatNeedsTheData) {
   PrefetchedData data(source, loads);
   EXPECT_NO_THROW(data.load(loads[0], 0));
   EXPECT_NO_THROW(data.load(loads[0], 1));
-  data.wait();  // has failed by now
+  data.wait();  // the read of the next step has failed by now
   EXPECT_NO_THROW(data.load(loads[1], 1));
   EXPECT_THROW(data.load(loads[0], 2), InputError);
   EXPECT_THROW(data.load(loads[1], 2), InputError);

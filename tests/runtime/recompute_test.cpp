@@ -1,4 +1,4 @@
-// Layers made again for the backward phase come to the very numbers, bit for bit, in less memory.
+// Recomputed layers give the same numbers, bit for bit, in less memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -19,8 +19,8 @@ using test::train_two_steps;
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 using Names = std::set<std::string>;
 
-/// Everything that is made again otherwise than it was made: normalizations without their sums,
-/// masks, places of maxima, slabs.
+/// A network with everything that recomputation computes differently: normalizations without their
+/// sums, masks, places of maxima, interior/boundary splits.
 Network all_kinds() {
   NetworkBuilder net(4, 2);
   LayerIndex x =
@@ -43,7 +43,8 @@ Network in_micro_batches() {
   return network;
 }
 
-/// Also those that the planner would not choose.
+/// Returns the names of all layers that can be recomputed, also those that the planner would not
+/// choose.
 Names all_names(const Network& network) {
   Names names;
   for (LayerIndex index = 0; index < network.size(); ++index)
@@ -102,7 +103,8 @@ TEST(Recomputation, OfLayersWithAnInteriorSplitToo) {
       "");
 }
 
-/// The same kernels on the same operands, whichever backend.
+/// Recomputation runs the same kernels on the same operands, so the numbers are equal on any
+/// backend.
 TEST(Recomputation, GivesTheSameNumbersOnTheCpuBackend) {
   if (!cpu_part().built) GTEST_SKIP() << "built without oneDNN";
   for (const Row& row : rows()) {
@@ -130,7 +132,7 @@ RC_GTEST_PROP(Recomputation, GivesTheSameNumbersOfAnyNetwork, ()) {
                                                        "reference")) == "");
 }
 
-/// A verified step decides in the forward phase; what is made again decides alike.
+/// A verified step takes a layer's decisions in the forward phase. Recomputation decides alike.
 TEST(Recomputation, IsVerified) {
   const Network network = all_kinds();
   const LayerDecompositions decompositions =
@@ -151,7 +153,7 @@ TEST(Recomputation, IsVerified) {
       executor.run(0);
       std::vector<NamedTensor> actual = gather_iteration(network, program, executor, communicator);
       if (communicator.rank() == 0)
-        actual.at(1).values.at(0) += error;  // so that decisions are looked into
+        actual.at(1).values.at(0) += error;  // so that verification looks at decisions
       const VerificationResult found =
           verify_first_step(network, program, execution, settings, *backend, data, executor,
                             communicator, expected, actual);

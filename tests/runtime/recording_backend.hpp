@@ -1,7 +1,7 @@
 #pragma once
-// A backend that does what another does and keeps what the kernels of one iteration read and wrote,
-// by layer, phase, kind and operand, with the region of the global tensor that it is. Integers are
-// kept as floats.
+// A backend that passes calls on to another one, and keeps the operands of one iteration's kernels:
+// by layer, phase, kind and operand, with their regions of the global tensors. Integers are kept as
+// floats.
 #include <bit>
 #include <functional>
 #include <map>
@@ -22,20 +22,21 @@ struct Recorded {
 
 class RecordingBackend final : public Backend {
  public:
-  /// The executor enqueues the compute steps of `program` in its order; both must outlive this.
+  /// The executor must enqueue the compute ops of `program` in its order. `inner` and `program`
+  /// must outlive this object.
   RecordingBackend(Backend& inner, const Program& program) : inner_(inner), program_(program) {
     for (const Op& op : program.ops)
       if (std::holds_alternative<ComputeOp>(op.body)) compute_ops_.push_back(&op);
   }
 
-  /// Of the latest such kernel; null if there was none.
+  /// Returns the operand of the latest such kernel, or null if there was none.
   const Recorded* find(LayerIndex layer, Phase phase, KernelKind kind, Operand operand,
                        int index) const {
     const auto found = recorded_.find({layer, phase, kind, operand, index});
     return found == recorded_.end() ? nullptr : &found->second;
   }
 
-  /// Called before each kernel, with its step.
+  /// Called before each kernel, with its op.
   std::function<void(const Op&)> before_kernel = [](const Op&) {};
 
   std::string name() const override { return inner_.name(); }

@@ -1,5 +1,5 @@
-// PReLU, softmax, local response, group statistics and the Dice loss of the reference backend: by
-// hand, and against finite differences.
+// PReLU, softmax, local response, group statistics and the Dice loss on the reference backend:
+// values by hand, and gradients by finite differences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,9 +56,8 @@ TEST(ReferenceLocalResponse, ByHand) {  // squares 1 4 9: sums over three neighb
               Pointwise(FloatNear(1e-7F), Floats{1 / 7.0F, 2 / 16.0F, 3 / 15.0F}));
 }
 
-TEST(ReferenceGroupNorm,
-     // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
-     ChannelsOfAGroupShareTheirMoments) {
+// One sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2.
+TEST(ReferenceGroupNorm, ChannelsOfAGroupShareTheirMoments) {
   Kernel kernel = point_wise(KernelKind::BatchNormForward, {{1, 4, 1, 1, 1}});
   kernel.sets() = {.group_channels = 2};
   const Floats x{1, 3, 10, 14};
@@ -67,18 +66,17 @@ TEST(ReferenceGroupNorm,
               ElementsAre(-1, 2, -3, 9));
 }
 
-TEST(ReferenceRunningStatistics,
-     // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2
-     // 1 1 are here
-     ByHand) {
+// Global samples 1 to 4 of 5, in sets of 2, two positions each. Means: 3/4, 4.5, 7.5. Shares of the
+// sets that are here: 1/2, 1, 1.
+TEST(ReferenceRunningStatistics, ByHand) {
   const StatisticsSets sets{
       .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
   const Kernel moments = point_wise(KernelKind::BatchNormMoments, {{4, 1, 1, 1, 2}},
                                     MomentsAttributes{.weight = 1.0 / 3, .sets = sets});
   const Doubles made = doubles(run(moments, {Doubles{3, 5, 18, 86, 15, 113}})[0]);
   EXPECT_NEAR(made[0], (0.75 / 2 + 4.5 + 7.5) / 3, 1e-12);
-  EXPECT_NEAR(made[1], (0.6875 * 4 / 3 / 2 + 1.25 * 4 / 3 + 0.25 * 2) / 3,
-              1e-12);  // unbiased: of 4, 4 and 2 terms
+  // Unbiased variances, of 4, 4 and 2 terms.
+  EXPECT_NEAR(made[1], (0.6875 * 4 / 3 / 2 + 1.25 * 4 / 3 + 0.25 * 2) / 3, 1e-12);
   EXPECT_THAT(floats(run(point_wise(KernelKind::RunningAverage, {{1, 1, 1, 1, 1}},
                                     RunningAverageAttributes{.momentum = 0.5}),
                          {Doubles{2, 5}, Floats{1, 3}})[0]),
@@ -88,9 +86,9 @@ TEST(ReferenceRunningStatistics,
               ElementsAre(7));
 }
 
-TEST(ReferenceDice,
-     // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
-     ByHand) {
+// Labels 0 and 1. Sums at the label are 0.75 and 0.5, sums of all 1.25 and 0.75. Each label has one
+// position.
+TEST(ReferenceDice, ByHand) {
   const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}),
                loss = point_wise(KernelKind::DiceLoss, sums.x);
   const Floats x{0.75, 0.25, 0.5, 0.5};
@@ -107,12 +105,12 @@ TEST(ReferenceGradient, Activations) {
   test::Random random(5);
   const Shape shape{{2, 5, 1, 1, 4}};
   Floats x = random_floats(40, random);
-  for (float& v : x) v += v > 0 ? 0.1F : -0.1F;  // away from the kink
+  for (float& v : x) v += v > 0 ? 0.1F : -0.1F;  // keeps away from the kink
   const Floats dy = random_floats(40, random);
   struct Row {
     KernelKind forward, backward;
     KernelAttributes attributes;
-    bool from_x = false;  ///< backward reads x, not y
+    bool from_x = false;  ///< whether the backward kernel reads x instead of y
   };
   const Row rows[] = {{KernelKind::SoftmaxForward, KernelKind::SoftmaxBackward, {}},
                       {KernelKind::LocalResponseForward, KernelKind::LocalResponseBackward,

@@ -1,5 +1,4 @@
-// The reference kernels against numbers worked out by hand, and their gradients against finite
-// differences.
+// The reference kernels: values worked out by hand, and gradients by finite differences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +31,7 @@ std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) 
   return test::run(*make_reference_backend(), kernel, reads);
 }
 
-/// A row of `extent` positions under one window along W.
+/// Returns a kernel over a row of positions, with one window along W.
 Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window) {
   Kernel kernel{.kind = kind, .x = x, .y = x};
   kernel.windows() = {{{}, {}, window}};
@@ -43,9 +42,8 @@ Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window
 
 // ---------------------------------------------------------------- by hand
 
-TEST(ReferenceConvolution,
-     // x = 1 2 3 4, weights 1 10 100, padding 1 before: taps read (pad 1 2) (2 3 4) at stride 2
-     ByHand) {
+// x = 1 2 3 4, weights 1 10 100, padding 1 before: at stride 2 the taps read (pad 1 2) (2 3 4).
+TEST(ReferenceConvolution, ByHand) {
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 1, 1, 1, 4}}, 1,
                               {.kernel = 3, .stride = 2, .pad_before = 1});
   const Floats x{1, 2, 3, 4}, weights{1, 10, 100}, dy{1, 2};
@@ -59,17 +57,15 @@ TEST(ReferenceConvolution,
   EXPECT_THAT(floats(run(kernel, {x, dy})[0]), ElementsAre(4, 7, 10));
 }
 
-TEST(ReferenceConvolution,
-     // two positions of two channels, two filters of one point: y = W x
-     ChannelsAndFiltersLieLast) {
+// Two positions of two channels, two 1x1 filters: y = W x.
+TEST(ReferenceConvolution, ChannelsAndFiltersLieLast) {
   const Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 2, 1, 1, 2}}, 2, {});
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 4}, Floats{1, 10, 100, 1000}})[0]),
               ElementsAre(21, 2100, 43, 4300));
 }
 
-TEST(ReferenceConvolution,
-     // two positions of four channels, two groups of two; one filter of one point each
-     GroupsReadTheirOwnChannels) {
+// Two positions of four channels, two groups of two channels, one 1x1 filter per group.
+TEST(ReferenceConvolution, GroupsReadTheirOwnChannels) {
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 4, 1, 1, 2}}, 2, {});
   kernel.as<ConvolutionAttributes>().groups = 2;
   const Floats x{1, 2, 3, 4, 5, 6, 7, 8}, weights{1, 10, 100, 1000}, dy{1, 2, 3, 4};
@@ -88,9 +84,8 @@ TEST(ReferenceConvolution, DepthwiseWithTwoFiltersEach) {
               ElementsAre(3, 6, 50, 100));
 }
 
-TEST(ReferenceConvolution,
-     // x = 1 2 spread by 3 through weights 1 10: 1 10 0 2 20, of which a rank owns the last three
-     TransposedIsBackwardData) {
+// x = 1 2 is spread at stride 3 through weights 1 10: 1 10 0 2 20. A rank owns the last three.
+TEST(ReferenceConvolution, TransposedIsBackwardData) {
   Kernel kernel = along_width(KernelKind::ConvolutionBackwardData, {{1, 1, 1, 1, 5}}, 1,
                               {.kernel = 2, .stride = 3});
   ASSERT_EQ(kernel.y[Axis::W], 2);
@@ -120,9 +115,8 @@ TEST(ReferenceMaxPool, PaddingNeverWinsAndTheFirstOfEqualsDoes) {
   EXPECT_THAT(floats(run(kernel, {Floats{10, 20}, forward[1]})[0]), ElementsAre(10, 0, 20, 0));
 }
 
-TEST(ReferenceUpsample,
-     // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
-     ByHand) {
+// Enlarges by two along the width: centres of output elements lie 1/4 and 3/4 into input elements.
+TEST(ReferenceUpsample, ByHand) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
   kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2};
@@ -134,8 +128,8 @@ TEST(ReferenceUpsample,
               ElementsAre(4 + 6, 2 + 4, 12 + 4));
 }
 
-TEST(ReferenceUpsample,
-     PiecesKnowWhereTheyBegin) {  // outputs 1 to 3 of the above need elements 0 to 2
+// Outputs 1 to 3 of the case above need elements 0 to 2.
+TEST(ReferenceUpsample, PiecesKnowWhereTheyBegin) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
   kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2, .linear = true, .phase = 1};
@@ -152,7 +146,7 @@ TEST(ReferenceAveragePool, DivisorWithAndWithoutPadding) {
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2}})[0]), ElementsAre(1, 1, 1));
 }
 
-TEST(ReferenceSpatialMean, DividesByTheGlobalPositions) {  // two of four positions are here
+TEST(ReferenceSpatialMean, DividesByTheGlobalPositions) {  // the rank holds two of four positions
   Kernel kernel{.kind = KernelKind::SpatialMeanForward,
                 .x = {{1, 2, 1, 1, 2}},
                 .y = {{1, 2, 1, 1, 1}},
@@ -162,9 +156,8 @@ TEST(ReferenceSpatialMean, DividesByTheGlobalPositions) {  // two of four positi
   EXPECT_THAT(floats(run(kernel, {Floats{4, 8}})[0]), ElementsAre(1, 2, 1, 2));
 }
 
-TEST(ReferenceBatchNorm,
-     // global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4
-     SetsAreKeptApartAndTheLastMayBeShorter) {
+// Global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4.
+TEST(ReferenceBatchNorm, SetsAreKeptApartAndTheLastMayBeShorter) {
   Kernel kernel = point_wise(KernelKind::BatchNormStatistics, {{4, 1, 1, 1, 2}});
   kernel.sets() = {
       .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
@@ -219,8 +212,8 @@ TEST(ReferenceLosses, ByHand) {
   EXPECT_THAT(floats(square[1]), ElementsAre(-0.5, 1.5));
 }
 
-TEST(ReferenceCopyRegion,
-     MovesAndAdds) {  // the last column of a 2 x 3 image into the first of a 2 x 2 one
+// The last column of a 2 x 3 image goes into the first column of a 2 x 2 image.
+TEST(ReferenceCopyRegion, MovesAndAdds) {
   Kernel kernel{.kind = KernelKind::CopyRegion,
                 .x = {{1, 1, 1, 2, 3}},
                 .y = {{1, 1, 1, 2, 2}},
@@ -333,8 +326,8 @@ TEST(ReferenceGradient, Upsamplings) {
   }
 }
 
-TEST(ReferenceGradient,
-     BatchNormThroughItsStatistics) {  // 5 samples in sets of 2: the last set is one sample
+// 5 samples in sets of 2: the last set is a single sample.
+TEST(ReferenceGradient, BatchNormThroughItsStatistics) {
   test::Random random(3);
   const Shape shape{{5, 3, 1, 2, 4}};
   const auto kernel = [&](KernelKind kind) {
@@ -353,7 +346,7 @@ TEST(ReferenceGradient,
   const auto gradients = run(kernel(KernelKind::BatchNormBackwardSums), {x, dy, sums});
   const auto dx = run(kernel(KernelKind::BatchNormBackward), {x, dy, sums, gradients[0], scale});
 
-  const float h = 0x1p-7F;  // truncation h^2, rounding 2^-24 / h: both about 1e-4 at most
+  const float h = 0x1p-7F;  // truncation is about h^2, rounding 2^-24 / h: both at most about 1e-4
   expect_near(floats(dx[0]),
               differences(x, h, [&](const Floats& v) { return loss(v, scale, shift); }), 1e-3,
               "dx");

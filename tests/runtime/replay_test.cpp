@@ -1,5 +1,5 @@
-// Steps that are captured and replayed come to what they come to when each is launched, bit by bit;
-// on a fake device, which holds to the rules of a CUDA graph.
+// Steps that are captured and replayed give the same results, bit by bit, as steps that are
+// launched. The fake device obeys the rules of CUDA graphs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,10 +30,10 @@ TEST_P(ReplayedOptimizer, TrainsAlikeOnOneRank) {
     const Outcome replayed = train(network, whole, {}, device, alone, alone, true);
     expect_same(replayed, launched(network, whole, {}), "one rank");
     EXPECT_EQ(replayed.count.segments, 1U);
-    EXPECT_EQ(replayed.count.steps, replayed.count.all_steps);
+    EXPECT_EQ(replayed.count.ops, replayed.count.all_ops);
     EXPECT_EQ(device.captures_made(), 1);
     EXPECT_EQ(device.replays(), steps - 1)
-        << "the first iteration is launched: what is made at first use is not captured";
+        << "the first iteration is launched, so nothing is set up within a capture";
   });
 }
 
@@ -63,7 +63,7 @@ TEST(Replay, IsOfTheWholeStepWhereCommunicationIsCaptured) {
               train(network, decompositions, execution, device, communicator, loopback, true);
           if (loopback.rank() == 0) expect_same(replayed, expected, what);
           EXPECT_EQ(replayed.count.segments, 1U) << what;
-          EXPECT_EQ(replayed.count.steps, replayed.count.all_steps) << what;
+          EXPECT_EQ(replayed.count.ops, replayed.count.all_ops) << what;
           EXPECT_EQ(device.captures_made(), 1) << what;
           EXPECT_EQ(communicator.replays(), steps - 1) << what;
         });
@@ -81,13 +81,13 @@ TEST(Replay, IsBetweenWhatGoesByWayOfTheHost) {
       const std::string what = std::string(grid) + (concurrent ? ", concurrent" : "");
       run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
         FakeDevice device;
-        LateCommunicator late(loopback);  // what is not waited for has not come
+        LateCommunicator late(loopback);  // data that nobody waited for has not arrived
         StagedCommunicator communicator(late, device);
         const Outcome replayed =
             train(network, decompositions, execution, device, communicator, loopback, true);
         if (loopback.rank() == 0) expect_same(replayed, expected, what);
         EXPECT_GT(replayed.count.segments, 1U) << what;
-        EXPECT_LT(replayed.count.steps, replayed.count.all_steps) << what;
+        EXPECT_LT(replayed.count.ops, replayed.count.all_ops) << what;
         EXPECT_EQ(device.captures_made(), static_cast<int>(replayed.count.segments)) << what;
         EXPECT_EQ(device.replays(), (steps - 1) * static_cast<int>(replayed.count.segments))
             << what;
@@ -95,13 +95,13 @@ TEST(Replay, IsBetweenWhatGoesByWayOfTheHost) {
     }
 }
 
-/// One rank's training on a fake device, its steps replayed.
+/// One rank's training on a fake device, with replayed steps.
 class Replaying {
  public:
   explicit Replaying(Communicator& communicator)
       : program_(lower(network_, LayerDecompositions(network_.layers.size()), {}, 0)),
         executor_(network_, program_, device_, communicator, data_, settings()) {
-    executor_.replay_steps();
+    executor_.replay_ops();
     initialize_parameters(network_, program_, 3, executor_);
   }
   Executor& executor() { return executor_; }
@@ -122,7 +122,7 @@ class Replaying {
   Executor executor_;
 };
 
-TEST(Replay, FollowsTheSchedule) {  // nothing moves once the rate is zero
+TEST(Replay, FollowsTheSchedule) {  // no parameter changes at a rate of zero
   run_loopback(1, [](Communicator& alone) {
     Replaying run(alone);
     std::vector<std::vector<float>> weights;
@@ -143,7 +143,7 @@ TEST(Replay, TakesUpWhatIsWrittenInBetween) {
     for (int step = 0; step < 4; ++step) run.executor().run(step);
     const std::vector<float> ones(run.weights().size(), 1.0F);
     run.executor().upload(run.program().parameters.front().value, ones.data());
-    run.executor().run(10);  // its rate is zero
+    run.executor().run(10);  // step 10 has a rate of zero
     EXPECT_EQ(run.weights(), ones);
   });
 }
@@ -160,7 +160,7 @@ TEST(Replay, IsNotOfIterationsThatAreLookedInto) {
   });
 }
 
-/// Says which steps it is asked for.
+/// A source that records the steps that it is asked for.
 class AskedData final : public DataSource {
  public:
   explicit AskedData(bool fixed) : fixed_(fixed) {}
@@ -185,7 +185,7 @@ TEST(Replay, AsksOnceForDataThatAreFixed) {
       FakeDevice device;
       AskedData data(fixed);
       Executor executor(network, program, device, alone, data, {});
-      executor.replay_steps();
+      executor.replay_ops();
       initialize_parameters(network, program, 3, executor);
       for (int step = 0; step < 4; ++step) executor.run(step);
       EXPECT_EQ(data.asked(), fixed ? (std::vector<std::int64_t>{0, 1})
@@ -230,7 +230,7 @@ TEST(Replay, TrainsAlikeOnceItHasStopped) {
       FakeDevice device;
       MovingData data;
       Executor executor(network, program, device, alone, data, settings());
-      executor.replay_steps();
+      executor.replay_ops();
       initialize_parameters(network, program, 3, executor);
       for (int step = 0; step < 5; ++step) {
         if (stops && step == 3) executor.launch_ops();
@@ -249,11 +249,11 @@ TEST(Replay, IsOfTwoStepsAtLeast) {
     FakeDevice device;
     SyntheticData data(3);
     Executor executor(network, program, device, alone, data, {});
-    executor.replay_steps();
+    executor.replay_ops();
     for (int step = 0; step < 3; ++step) executor.run(step);
     EXPECT_EQ(device.captures_made(), 0);
     EXPECT_EQ(executor.replay_count().segments, 0U);
-    EXPECT_EQ(executor.replay_count().all_steps, 1U);
+    EXPECT_EQ(executor.replay_count().all_ops, 1U);
     EXPECT_EQ(executor.spans().size(), 1U) << "as if nothing had been asked for";
   });
 }
@@ -273,13 +273,13 @@ TEST(Replay, LoadsNothingWhereARankHasNoData) {
     FakeDevice device;
     SyntheticData data(1);
     Executor executor(network, program, device, alone, data, {});
-    executor.replay_steps();
+    executor.replay_ops();
     for (int step = 0; step < 3; ++step) executor.run(step);
     EXPECT_EQ(device.replays(), 2);
   });
 }
 
-/// Waits in its verbs, though it says that it does not.
+/// Claims that its calls only enqueue, but waits in them.
 class Pretending final : public CommunicatorDecorator {
  public:
   using CommunicatorDecorator::CommunicatorDecorator;
@@ -297,7 +297,7 @@ TEST(Replay, SaysWhatCannotBeCaptured) {
     const Program program = lower(network, decompositions, {}, loopback.rank());
     MovingData data;
     Executor executor(network, program, device, communicator, data, {});
-    executor.replay_steps();
+    executor.replay_ops();
     initialize_parameters(network, program, 3, executor);
     executor.run(0);
     const double loss = executor.loss();
@@ -308,9 +308,9 @@ TEST(Replay, SaysWhatCannotBeCaptured) {
       message = error.what();
     }
     ASSERT_TRUE(message);
-    EXPECT_THAT(*message, HasSubstr("cannot be captured to be replayed: fake: a capture waits for "
-                                    "a stream; --cuda-graph off launches each"));
-    EXPECT_EQ(executor.loss(), loss) << "the device goes on";
+    EXPECT_THAT(*message, HasSubstr("cannot be captured for replay: fake: a capture waits for "
+                                    "a stream; --cuda-graph off launches each op on its own"));
+    EXPECT_EQ(executor.loss(), loss) << "the device still works";
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A training in which all changes from step to step that may: data, rates, what is dropped; for
-// tests of steps that are captured and replayed.
+// A training in which everything changes that may change from step to step: data, rates, dropped
+// elements. For tests of captured and replayed steps.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +15,8 @@ namespace stratplan::test::replayed {
 
 inline constexpr int steps = 5;
 
-/// Dropout, whose numbers change from step to step, and running statistics.
+/// A network with dropout, whose random numbers change from step to step, and with running
+/// statistics.
 inline Network changing_network(OptimizerKind optimizer = OptimizerKind::Adam) {
   NetworkBuilder net(6, 3);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
@@ -28,7 +29,7 @@ inline Network changing_network(OptimizerKind optimizer = OptimizerKind::Adam) {
   return network;
 }
 
-/// Another batch in each step, and at another address.
+/// A source with another batch at another address in each step.
 class MovingData final : public DataSource {
  public:
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
@@ -42,7 +43,7 @@ class MovingData final : public DataSource {
   std::unique_ptr<std::vector<std::byte>> kept_;
 };
 
-/// The rate changes in each step, and is 0 in the last two.
+/// The learning rate changes in each step, and is 0 in the last two.
 inline TrainingSettings settings() {
   TrainingSettings settings{.learning_rate = 0.05, .weight_decay = 0.01, .trust = 0.1};
   settings.schedule = {.kind = ScheduleKind::Polynomial, .warmup_steps = 1, .steps = 4};
@@ -63,7 +64,7 @@ inline Outcome train(const Network& network, const LayerDecompositions& decompos
   if (choose_transports_by_size) choose_transports_by_size(program);
   MovingData data;
   Executor executor(network, program, backend, communicator, data, settings());
-  if (replays) executor.replay_steps();
+  if (replays) executor.replay_ops();
   initialize_parameters(network, program, 3, executor);
   Outcome outcome;
   for (int step = 0; step < steps; ++step) {
@@ -79,7 +80,7 @@ inline Outcome train(const Network& network, const LayerDecompositions& decompos
   return outcome;
 }
 
-/// On the host, each step on its own.
+/// Trains on the host, launching each step.
 inline Outcome launched(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution) {
   Outcome outcome;

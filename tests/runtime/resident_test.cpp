@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
-/// Touches so much memory, and gives it back.
+/// Allocates and touches so much memory, and frees it.
 void touch(std::int64_t bytes) {
   void* const memory = std::malloc(static_cast<std::size_t>(bytes));
   std::memset(memory, 1, static_cast<std::size_t>(bytes));
@@ -26,7 +26,7 @@ TEST(ResidentGrowth, IsThePeakEvenIfThatIsPast) {
   touch(400 * mebibyte);
   if (growth.peak().value == 0) GTEST_SKIP() << "no /proc/self/status";
   EXPECT_GE(growth.peak().value, 390 * mebibyte);
-  EXPECT_LT(growth.peak().value, 500 * mebibyte);  // sanitizers keep an eighth for themselves
+  EXPECT_LT(growth.peak().value, 500 * mebibyte);  // sanitizers add an eighth
 }
 
 TEST(ResidentGrowth, OfADeviceIsItsOwnMemorys) {

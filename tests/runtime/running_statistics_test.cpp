@@ -1,5 +1,5 @@
-// Running statistics of batch normalization are the same on any plan, and so is what inference
-// makes of them.
+// Running statistics of batch normalization are the same with any plan, and so are the results of
+// inference with them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace stratplan::running_statistics_test {
 namespace {
 
-/// 7 samples in sets of 3: the last one is a single sample, and sets straddle ranks.
+/// 7 samples in sets of 3: the last set is a single sample, and sets straddle ranks.
 Network network_with_running_statistics() {
   test::NetworkBuilder net(7, 3);
   const LayerIndex y =
@@ -33,7 +33,7 @@ LayerDecompositions everywhere(const Network& network, const char* grid) {
   return decompositions;
 }
 
-/// Moves what training left behind into a program for inference.
+/// Copies the trained parameters and statistics to a program for inference.
 void hand_over(const Program& trained, Executor& from, const Program& program, Executor& to) {
   const auto move = [&](BufferId source, BufferId destination) {
     std::vector<float> values(static_cast<std::size_t>(trained.buffer(source).region.elements()));
@@ -47,12 +47,13 @@ void hand_over(const Program& trained, Executor& from, const Program& program, E
 }
 
 struct Outcome {
-  std::vector<std::vector<float>>
-      running;      ///< per normalization: means, then variances, of all channels
+  /// per normalization: means, then variances, of all channels
+  std::vector<std::vector<float>> running;
   double loss = 0;  ///< of inference
 };
 
-/// Puts a rank's channels where they belong; copies on other ranks must be the same numbers.
+/// Copies a rank's channels into the whole tensor. Copies from other ranks must hold the same
+/// numbers.
 void place(const RunningStatistics& statistics, const std::vector<float>& values,
            std::vector<float>& whole) {
   const auto channels = static_cast<std::size_t>(statistics.global[Axis::C]),
@@ -113,7 +114,7 @@ TEST(RunningStatistics, AreTheSameOnAnyPlan) {
   }
 }
 
-/// Sets of 2 fit into halves and quarters of 8 samples.
+/// Batch 8 in micro-batches. Sets of 2 samples fit into halves and quarters of it.
 Network network_in_parts(std::int64_t micro_batches) {
   test::NetworkBuilder net(8 / micro_batches, 2);
   const Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};

@@ -1,4 +1,4 @@
-// Batches of a shuffled set.
+// The order of samples in a shuffled data set.
 #include "runtime/io/sample_order.hpp"
 
 #include <gtest/gtest.h>
@@ -39,15 +39,15 @@ TEST(SampleOrder, DependsOnSeedAndEpochAlone) {
   EXPECT_EQ(epoch_of(order, 3), epoch_of(order, 3));
   EXPECT_NE(epoch_of(order, 3), epoch_of(order, 4));
   EXPECT_NE(epoch_of(order, 3), epoch_of(other, 3));
-  SampleOrder back = order;  // whatever was asked before
+  SampleOrder back = order;  // a copy that has been asked for other epochs before
   const std::int64_t first = back.sample(0, 0);
   back.sample(400, 0);
   EXPECT_EQ(back.sample(0, 0), first);
 }
 
 TEST(SampleOrder, EveryPlaceIsEquallyLikely) {
-  // The sample in the first place, over 6000 epochs of 6: 1000 each expected, standard deviation
-  // 29.
+  // Counts the sample in the first place over 6000 epochs of 6 samples. The expectation is 1000 for
+  // each, the standard deviation 29.
   std::array<int, 6> first{};
   SampleOrder order({6, 6, 9, true});
   for (std::int64_t epoch = 0; epoch < 6000; ++epoch)

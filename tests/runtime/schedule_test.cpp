@@ -1,4 +1,4 @@
-// Learning rates by step. The values of step and cosine are PyTorch's StepLR(3, 0.5) and
+// Learning rates by step. The expected values of step and cosine are PyTorch's StepLR(3, 0.5) and
 // CosineAnnealingLR(8).
 #include "runtime/exec/schedule.hpp"
 
@@ -19,10 +19,10 @@ const std::vector<Case> cases{
     {"constant", {}, {1, 1, 1}},
     {"warm-up, then constant", {.warmup_steps = 4}, {0.25, 0.5, 0.75, 1, 1, 1}},
     {"step",
-     {.kind = ScheduleKind::Op, .step_size = 3, .gamma = 0.5},
+     {.kind = ScheduleKind::Step, .step_size = 3, .gamma = 0.5},
      {1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25}},
     {"step behind warm-up",
-     {.kind = ScheduleKind::Op, .warmup_steps = 2, .step_size = 2, .gamma = 0.1},
+     {.kind = ScheduleKind::Step, .warmup_steps = 2, .step_size = 2, .gamma = 0.1},
      {0.5, 1, 1, 1, 0.1, 0.1, 0.01}},
     {"cosine",
      {.kind = ScheduleKind::Cosine, .steps = 8},

@@ -1,4 +1,4 @@
-// Which runs of ops are replayed, and which streams an op waits for.
+// The runs of ops that are replayed together, and the streams that an op waits for.
 #include "runtime/exec/segments.hpp"
 
 #include <gmock/gmock.h>
@@ -12,9 +12,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// k: a kernel, l: a load, x: an exchange on Stream::Halo, r: an all-reduce on Stream::Gradient;
-/// each writes a buffer of its own, and reads the one that the op before has written, or with a
-/// digit behind it the one of so many ops before.
+/// Makes a program. k: a kernel; l: a load; x: an exchange on Stream::Halo; r: an all-reduce on
+/// Stream::Gradient. Each op writes a buffer of its own and reads the previous op's buffer. A digit
+/// behind an op selects an earlier op instead: so many ops before.
 Program program_of(const std::string& text, bool concurrent = false) {
   Program program;
   program.concurrent_streams = concurrent;
@@ -38,7 +38,8 @@ Program program_of(const std::string& text, bool concurrent = false) {
   return program;
 }
 
-/// "3 1! 2": three ops that replay, one that communicates, two more; ~ for those that do neither.
+/// Returns for example "3 1! 2": three ops that replay, one that replays and communicates, two more
+/// that replay. A ~ marks segments that are not replayed.
 std::string text_of(const std::vector<Segment>& segments) {
   std::string text;
   std::size_t next = 0;
@@ -53,7 +54,7 @@ std::string text_of(const std::vector<Segment>& segments) {
 
 bool all(const Op&) { return true; }
 bool none(const Op&) { return false; }
-/// Sums are, exchanges are not.
+/// Sums can be replayed, exchanges cannot.
 bool sums(const Op& op) { return op.stream == Stream::Gradient; }
 
 TEST(Segments, AreAsLongAsTheHostAllows) {
@@ -75,9 +76,8 @@ TEST(Segments, AreAsLongAsTheHostAllows) {
   }
 }
 
-TEST(Segments,
-     // the fourth kernel reads what was exchanged beside the others
-     BeginWhereTheHostWaitsForAStream) {
+// The fourth kernel reads data that was exchanged beside the other kernels.
+TEST(Segments, BeginWhereTheHostWaitsForAStream) {
   const Program program = program_of("kkxk2kk3kk", true);
   EXPECT_EQ(text_of(segments_of(program, none)), "2 1~! 2 3");
   EXPECT_EQ(text_of(segments_of(program, all)), "8!");

@@ -1,5 +1,5 @@
-// Shares of parameters come to the numbers of whole ones, and are brought together wherever whole
-// tensors are wanted.
+// Sharded parameters give the same numbers as whole ones, and are gathered wherever whole tensors
+// are needed.
 #include "model/partition/sharding.hpp"
 
 #include <fmt/format.h>
@@ -73,8 +73,8 @@ TEST(Sharding, GivesTheSameNumbersBitForBit) {
   }
 }
 
-/// Messages that nobody moves before somebody waits: what is on its way is neither read nor written
-/// over.
+/// Nothing moves messages before somebody waits, so buffers of messages under way must be neither
+/// read nor overwritten.
 TEST(Sharding, HoweverLateMessagesAre) {
   const Network network = trained_with(OptimizerKind::Momentum);
   const LayerDecompositions decompositions =
@@ -96,7 +96,8 @@ TEST(Sharding, HoweverLateMessagesAre) {
   }
 }
 
-/// From stage 2 on micro-batches' gradients are added up behind the sum over ranks: another order.
+/// From stage 2 on, the gradients of micro-batches are added up after the sum over ranks, which is
+/// another order.
 TEST(Sharding, OfMicroBatchesGivesTheSameNumbersToRounding) {
   const Network network = trained_with(OptimizerKind::Momentum, 2);
   const LayerDecompositions decompositions =
@@ -142,8 +143,8 @@ RC_GTEST_PROP(Sharding, GivesTheSameNumbersOfAnyNetwork, ()) {
                 expected, train_two_steps(network, decompositions, execution, "reference")) == "");
 }
 
-/// A checkpoint is of whole tensors, whoever kept which share: written under one stage it goes on
-/// under another, bit for bit.
+/// A checkpoint holds whole tensors. So training continues under any stage, bit for bit, from a
+/// checkpoint of another stage.
 TEST(Sharding, CheckpointsGoOnUnderAnyStage) {
   const Network network = trained_with(OptimizerKind::Adam);
   const TrainingSettings settings{.seed = 3};

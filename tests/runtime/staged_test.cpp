@@ -1,5 +1,5 @@
-// Between ranks whose memory is a device's: what arrives on the device, when, and that training
-// there comes to what it comes to on the host.
+// Communication between ranks whose memory is a device's: what arrives on the device, when, and
+// that training gives the same results as on the host.
 #include "runtime/comm/staged.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using test::FakeDevice;
 using testing::ElementsAre;
 using Parcel = Communicator::Parcel;
 
-/// Numbers on a device.
+/// Floats on a device.
 class Numbers {
  public:
   Numbers(Backend& device, const std::vector<float>& values)
@@ -49,7 +49,7 @@ class Numbers {
   float* address_;
 };
 
-/// Adds `terms` to `sums` on the compute stream, and waits for nothing.
+/// Adds `terms` to `sums` on the compute stream, without waiting.
 class Adding {
  public:
   Adding(Backend& device, std::int64_t count) : device_(device) {
@@ -83,11 +83,11 @@ TEST(Staged, SendsWhatTheKernelsBeforeHaveWritten) {
     const int peer = 1 - communicator.rank();
     Adding add(device, 2);
     Numbers terms(device, {1, 2}), mine(device, {10 * me, 10 * me}), arrived(device, {0, 0});
-    add(terms, mine);  // is still to be run when the exchange is called
+    add(terms, mine);  // has not run yet when the exchange is called
     const Parcel send{peer, mine.at(0), mine.bytes()},
         receive{peer, arrived.at(0), arrived.bytes()};
     communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 1);
-    add(arrived, terms);  // and runs behind what has arrived
+    add(arrived, terms);  // must run after the data has arrived
     const auto other = static_cast<float>(peer);
     EXPECT_THAT(arrived.get(), ElementsAre(10 * other + 1, 10 * other + 2));
     EXPECT_THAT(terms.get(), ElementsAre(10 * other + 2, 10 * other + 4));
@@ -113,7 +113,7 @@ TEST(Staged, CollectivesOfUnevenPieces) {
     const auto group = communicator.group({0, 1, 2});
     const auto rank = static_cast<std::size_t>(communicator.rank());
     constexpr std::array<std::size_t, 3> begin{0, 2, 2};
-    const auto k = static_cast<float>(1 << (4 * rank));  // sums: 273 times 1, 2, 3
+    const auto k = static_cast<float>(1 << (4 * rank));  // the sums are 273 times 1, 2, 3
     Numbers terms(device, {k, 2 * k, 3 * k}),
         mine(device, std::vector<float>(static_cast<std::size_t>(counts[rank]))),
         all(device, {0, 0, 0});
@@ -141,7 +141,7 @@ TEST(Staged, WhatIsUnderWayArrivesWhenItIsWaitedFor) {
     const Parcel receives[] = {{peer, one.at(0), {4}}, {peer, two.at(0), {4}}};
     for (std::size_t i = 0; i < 2; ++i)
       communicator.exchange(Stream::Halo, {&sends[i], 1}, {&receives[i], 1}, static_cast<int>(i));
-    first.set({-1});  // has been sent
+    first.set({-1});  // `first` has been sent
     EXPECT_FALSE(communicator.poll(Stream::Halo));
     EXPECT_THAT(one.get(), ElementsAre(0));
     communicator.synchronize(Stream::Halo);

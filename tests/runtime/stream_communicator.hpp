@@ -1,6 +1,6 @@
 #pragma once
-// A communicator between fake devices whose verbs do no more than enqueue, as NCCL's do: what they
-// are called for happens when a stream gets there.
+// A communicator between fake devices whose calls only enqueue, like NCCL's. A call is executed
+// when its stream reaches it.
 #include <functional>
 #include <utility>
 #include <vector>

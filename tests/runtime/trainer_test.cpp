@@ -1,4 +1,4 @@
-// Whole networks trained through loopback: every decomposition gives the undivided run's numbers.
+// Whole networks trained over loopback: every decomposition gives the undivided run's numbers.
 #include "runtime/exec/trainer.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ struct Outcome {
   std::vector<NamedTensor> values;  ///< parameters at the end
 };
 
-/// Trains on as many ranks as the decompositions have, with poisoned memory before each iteration.
+/// Trains on as many ranks as the decompositions have. Poisons memory before each iteration.
 Outcome train_network(const Network& network, const LayerDecompositions& decompositions,
                       const Execution& execution, int steps) {
   Outcome outcome;
@@ -51,7 +51,8 @@ LayerDecompositions uniform(const Network& network, const std::string& text) {
   return uniform_plan(network, Decomposition::parse(text)).layers;
 }
 
-/// Step-1 loss and gradients, and the losses of later steps, against the undivided run.
+/// Compares the first step's loss and gradients, and the losses of later steps, with the undivided
+/// run.
 void expect_same_numbers(const Network& network, const LayerDecompositions& decompositions,
                          const Execution& execution, const std::string& what) {
   const Outcome whole =
@@ -112,8 +113,8 @@ TEST(Trainer, LossFallsAndRedundantRanksAgree) {
 TEST(Trainer, BeginsAndEndsWhereItIsTold) {
   struct Row {
     std::int64_t first;
-    int stop_after;             ///< iterations; 0: never
-    std::size_t losses, timed;  ///< of 2 + 4
+    int stop_after;             ///< number of iterations; 0: never
+    std::size_t losses, timed;  ///< of 2 warm-up and 4 timed iterations
   };
   for (const Row& row : {Row{0, 0, 6, 4}, Row{3, 0, 3, 1}, Row{5, 0, 1, 1}, Row{6, 0, 0, 0},
                          Row{0, 3, 3, 1}, Row{1, 1, 1, 0}}) {
@@ -143,9 +144,8 @@ TEST(Trainer, TimesEveryOpOfEveryRank) {
   }
 }
 
-TEST(Trainer,
-     // medians of several need not add up: each may be of another iteration
-     AnIterationTakesAsLongAsItsOps) {
+// Medians of several iterations need not add up, since each may come from another iteration.
+TEST(Trainer, AnIterationTakesAsLongAsItsOps) {
   const Timing one =
       train_network(read_network("tiny"), uniform(read_network("tiny"), "N2"), Execution{}, 1)
           .timing;

@@ -1,5 +1,5 @@
-// Training whose transfers go several ways at once comes to what it comes to on the host; and a
-// communicator that takes addresses of devices itself.
+// Training whose transfers use several transports at once gives the same results as on the host.
+// Also tests a communicator that takes device addresses itself.
 #include "runtime/comm/transports.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ namespace {
 namespace replayed = test::replayed;
 using test::FakeDevice;
 
-/// What an MPI does that knows devices: it takes their addresses, and the host waits for it.
+/// Imitates an MPI library that is aware of devices: it takes their addresses, and the host waits
+/// for it.
 class DeviceAware final : public CommunicatorDecorator {
  public:
   DeviceAware(Communicator& inner, FakeDevice& device)
@@ -42,7 +43,8 @@ class DeviceAware final : public CommunicatorDecorator {
   }
 
  private:
-  /// Of the host too: what goes by way of it is none of the device's.
+  /// Returns the host address of device memory. Host addresses stay as they are, since staged data
+  /// is on the host.
   std::byte* real(const void* address) const {
     return device_.owns(address) ? device_.real(address)
                                  : static_cast<std::byte*>(const_cast<void*>(address));
@@ -57,8 +59,8 @@ class DeviceAware final : public CommunicatorDecorator {
   int verbs_ = 0;
 };
 
-/// By size: by way of the host, by a communicator that takes addresses, along streams, and the
-/// first way.
+/// Chooses the transport by size: through the host, by a communicator that takes device addresses,
+/// along streams, or the first transport.
 void choose_by_size(Program& program) {
   program.transports = {"", "mpi", "nccl", "staged"};
   const auto transport = [](Bytes bytes) -> TransportId {
@@ -115,8 +117,8 @@ TEST(TransportsCommunicator, TrainingOverSeveralTransportsGivesTheNumbersOfTheHo
 TEST(TransportsCommunicator, ReplaysWhatGoesByStreams) {
   const Network network = replayed::changing_network();
   const auto outcome = train_along_transports(network, "H2", replayed::in_pieces(false), true);
-  EXPECT_GT(outcome.count.segments, 1) << "the host has a part in some";
-  EXPECT_GT(outcome.count.steps, outcome.count.all_steps / 2);
+  EXPECT_GT(outcome.count.segments, 1) << "the host takes part in some ops";
+  EXPECT_GT(outcome.count.ops, outcome.count.all_ops / 2);
 }
 
 TEST(TransportsCommunicator, NamesTheTransportThatIsNotThere) {
@@ -124,7 +126,8 @@ TEST(TransportsCommunicator, NamesTheTransportThatIsNotThere) {
     TransportsCommunicator transports(loopback);
     EXPECT_EQ(&transports.transport(""), &loopback);
     EXPECT_THROW(transports.transport("nccl"), EnvironmentError);
-    EXPECT_EQ(&loopback.transport("nccl"), &loopback) << "who has one way only does not ask";
+    EXPECT_EQ(&loopback.transport("nccl"), &loopback)
+        << "a communicator with one transport ignores the name";
   });
 }
 

@@ -1,4 +1,4 @@
-// That verification tells wrong from rounding.
+// Verification distinguishes errors from rounding.
 #include "runtime/verify/verify.hpp"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(Tolerance, FarBelowWhatAMistakeMakes) {
   }
 }
 
-/// Spoils one message, leaves out one reduction, or sums with four millionths more or less, as
+/// Spoils one message, leaves out one reduction, or changes sums by about four millionths, as
 /// another order of terms might.
 class FaultyCommunicator final : public CommunicatorDecorator {
  public:
@@ -108,7 +108,7 @@ class FaultyCommunicator final : public CommunicatorDecorator {
 
 using Fault = FaultyCommunicator::Fault;
 
-/// The first step on two ranks, verified. `spoil`: changes what rank 0 gathered.
+/// Verifies the first step on two ranks. `spoil` changes the tensors that rank 0 gathered.
 VerificationResult verified(const Network& network, const char* decomposition, Fault fault,
                             const std::function<void(std::vector<NamedTensor>&)>& spoil = {},
                             std::uint64_t seed = 1, const Execution& execution = {}) {
@@ -149,8 +149,8 @@ TEST(Verify, FindsOneLostHaloAndOneMissedReduction) {
   }
 }
 
-// What is wrong stays wrong on the second hearing, however many decisions are replayed: a gradient
-// that is off by a thousandth is not excused.
+// An error stays an error in the second comparison, however many decisions are replayed: a gradient
+// that is off by a thousandth does not pass.
 TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
   for (const char* name : {"conv1.weights", "fc.weights"}) {
     const VerificationResult result =
@@ -161,18 +161,19 @@ TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
         });
     EXPECT_FALSE(result.passed) << name;
     EXPECT_EQ(result.worst_tensor, name);
-    EXPECT_EQ(result.turned, 0) << "there is nothing to replay in so small a network";
+    EXPECT_EQ(result.turned, 0) << "so small a network has no decisions to replay";
   }
 }
 
-// A second hearing makes an undivided run of its own. Numbers from a file do not pass by that run.
+// The second comparison makes an undivided run of its own. Numbers from a file must not pass by
+// that run.
 TEST(Verify, NumbersFromAFileHaveToBeOfThisStep) {
   const Network network = read_network("tiny");
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse("H2")).layers;
   struct Row {
     const char* what;
-    std::uint64_t seed;  ///< of the run whose numbers are in the file
+    std::uint64_t seed;  ///< seed of the run whose numbers are in the file
     Expected origin;
     bool passes;
   };
@@ -204,8 +205,8 @@ TEST(Verify, NumbersFromAFileHaveToBeOfThisStep) {
   }
 }
 
-/// Among so many activations some lie within rounding of zero: their signs turn, and each turn is a
-/// jump.
+/// Among so many activations some lie within rounding of zero. Their signs change, and each change
+/// makes the derivative jump.
 Network kinky_network(bool bias = false) {
   test::NetworkBuilder net(1);
   LayerIndex x = net.input({16, 1, 32, 32});
@@ -216,9 +217,8 @@ Network kinky_network(bool bias = false) {
 
 TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
   const Network network = kinky_network();
-  for (const bool fuses :
-       // the undivided run is fused either way: the same decisions fall in the same order
-       {true, false}) {
+  // The undivided run is fused in both cases: the same decisions fall in the same order.
+  for (const bool fuses : {true, false}) {
     std::int64_t turned = 0;
     for (std::uint64_t seed = 1; seed <= 20 && turned == 0; ++seed) {
       const VerificationResult result =
@@ -242,7 +242,8 @@ TEST(Verify, ABiasThatANormalizationTakesAwayHasNoGradientButRounding) {
   EXPECT_FALSE(lost.passed);
 }
 
-/// A gradient of half the terms alone, in one channel.
+/// A bias in front of a normalization has a gradient of zero. Here one channel's gradient is off,
+/// as if half of its terms were missing.
 TEST(Verify, PartOfAGradientThatVanishesIsFound) {
   const VerificationResult result =
       verified(kinky_network(true), "H2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
@@ -254,8 +255,8 @@ TEST(Verify, PartOfAGradientThatVanishesIsFound) {
   EXPECT_EQ(result.worst_tensor, "conv7.bias");
 }
 
-/// MobileNet's blocks: each channel's scale reaches the next normalization through a convolution of
-/// that channel alone.
+/// MobileNet's blocks: each channel's scale reaches the next normalization only through that
+/// channel's convolution.
 Network depthwise_network() {
   test::NetworkBuilder net(2);
   LayerIndex x = net.input({8, 1, 16, 16});

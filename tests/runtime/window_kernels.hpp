@@ -1,5 +1,5 @@
 #pragma once
-// Convolutions and poolings of every form, for comparing backends.
+// Convolutions and poolings of every form, to compare backends.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace stratplan::test {
 
-/// Input extents for these outputs, with elements at the end that no window reaches: a random
-/// number or, without `random`, all that the stride allows.
+/// Sets input extents that give these outputs and leave elements at the end that no window reaches:
+/// a random number or, without `random`, as many as the stride allows.
 inline void set_input_extents(Kernel& kernel, Random* random) {
   for (Axis axis : spatial_axes) {
     Window& w = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
@@ -23,7 +23,8 @@ inline void set_input_extents(Kernel& kernel, Random* random) {
   }
 }
 
-/// Any kernel, stride, dilation and asymmetric padding; every third is 3-D.
+/// Returns a kernel with any window, stride, dilation and asymmetric padding. Every third one is
+/// 3-D.
 inline Kernel random_window_kernel(KernelKind kind, int index, Random& random, bool same_channels) {
   Kernel kernel{.kind = kind};
   const std::int64_t samples = between(random, 1, 3);
@@ -45,45 +46,45 @@ inline Kernel random_window_kernel(KernelKind kind, int index, Random& random, b
 }
 
 struct ConvolutionRow {
-  std::int64_t n, c, f, d, h, w;  // of the output
+  std::int64_t n, c, f, d, h, w;  // extents of the output
   std::int64_t kernel_d, kernel, stride, pad_before, pad_after;
 };
-/// One row at least for each way in which the cpu backend computes one of the passes.
+/// At least one row for each implementation that the cpu backend has of one of the passes.
 inline constexpr ConvolutionRow convolution_rows[] = {
     // n   c   f  d   h    w  kd k s pb pa
     {2, 64, 72, 1, 5, 6, 1, 3, 1, 1, 1},  // whole blocks of channels
     {1, 72, 64, 1, 4, 5, 1, 3, 2, 1, 0},
     {1, 16, 16, 1, 2, 200, 1, 3, 1, 1, 1},  // long rows
     {1, 3, 16, 1, 3, 200, 1, 7, 2, 3, 2},
-    {2, 200, 216, 1, 12, 25, 1, 1, 1, 0, 0},  // points, many channels, more than 512 rows
+    {2, 200, 216, 1, 12, 25, 1, 1, 1, 0, 0},  // 1x1 kernel, many channels, more than 512 rows
     {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0},
-    {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},  // points, few rows
+    {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},  // 1x1 kernel, few rows
     {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},
     {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},  // the window covers the input: a matrix product
     {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},
     {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
-    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost: two rows and columns are not read
+    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost covers it: two rows and columns are not read
     {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},  // 3-D
     {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},
-    {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided,
+    {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided
     {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},
     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},  // narrow, with depth
     {2, 32, 48, 1, 14, 15, 1, 3, 1, 1, 1},
-    {1, 16, 32, 1, 19, 23, 1, 3, 1, 0,
-     2},  // by Winograd's transform, tiles that reach over the edge,
+    // Winograd's transform, with tiles that reach over the edge
+    {1, 16, 32, 1, 19, 23, 1, 3, 1, 0, 2},
     {1, 48, 16, 3, 17, 18, 3, 3, 1, 1, 1},
-    {3, 16, 16, 4, 10, 11, 2, 3, 1, 2, 0},  // with depth
+    {3, 16, 16, 4, 10, 11, 2, 3, 1, 2, 0},  // Winograd's transform with depth
     {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},
-    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},  // more than 512 rows, points
+    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},  // 1x1 kernel, more than 512 rows
 };
 
 struct GroupedRow {
   std::int64_t groups, c, f;  // per group
-  std::int64_t n, d, h, w;    // of the output
+  std::int64_t n, d, h, w;    // extents of the output
   std::int64_t kernel, stride, dilation, pad_before, pad_after;
 };
-/// Groups of whole blocks of channels and of others, depthwise with one filter each and with
-/// several, points and windows, 2-D and 3-D.
+/// Groups of whole blocks of channels and of other numbers; depthwise with one filter each and with
+/// several; 1x1 kernels and larger ones; 2-D and 3-D.
 inline constexpr GroupedRow grouped_rows[] = {
     // g  c  f  n  d  h  w  k  s  d pb pa
     {2, 8, 16, 2, 1, 5, 6, 3, 1, 1, 1, 1},
@@ -100,7 +101,7 @@ inline constexpr GroupedRow grouped_rows[] = {
     {8, 1, 2, 1, 1, 5, 6, 3, 1, 1, 1, 1},
     {16, 1, 1, 1, 3, 5, 4, 3, 1, 1, 1, 1},
     {6, 1, 3, 2, 1, 1, 1, 4, 1, 1, 0, 0},      // the window covers the input
-    {2, 16, 16, 1, 1, 20, 17, 3, 1, 1, 1, 1},  // in one group, it would be by Winograd's transform
+    {2, 16, 16, 1, 1, 20, 17, 3, 1, 1, 1, 1},  // as one group: Winograd's transform
 };
 
 inline void append_grouped(std::vector<Kernel>& kernels, KernelKind kind) {
@@ -116,9 +117,10 @@ inline void append_grouped(std::vector<Kernel>& kernels, KernelKind kind) {
   }
 }
 
-/// What a block of a transposed convolution's output makes of windows: the first and the last reach
-/// over its borders by any part of their span, and where the stride is longer than the kernel, the
-/// first may end before the block begins. The last row is large enough for Winograd's transform.
+/// Appends kernels with the windows that blocks of a transposed convolution's output have. The
+/// first and the last window reach over the block's borders by any part of their span. If the
+/// stride exceeds the kernel, the first window may end before the block begins. The last row is
+/// large enough for Winograd's transform.
 inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
   struct Row {
     std::int64_t kernel, stride, dilation, pad_before, x, y;
@@ -143,8 +145,8 @@ inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
       }
 }
 
-/// More than a stride of x that no window reaches, as output padding of a dilated transposed
-/// convolution leaves it: the library refuses these.
+/// Appends kernels whose windows leave more than a stride of x unread, as output padding of a
+/// dilated transposed convolution does. oneDNN refuses such kernels.
 inline void append_unread(std::vector<Kernel>& kernels, KernelKind kind) {
   for (const std::int64_t groups : {1, 2, 6})
     for (const std::int64_t depth : {1, 3})
@@ -190,8 +192,8 @@ inline std::vector<Kernel> pools(KernelKind kind) {
     kernels.push_back(random_window_kernel(kind, i, random, true));
     kernels.back().as<PoolAttributes>().count_padding = i % 2 == 0;
   }
-  for (const std::int64_t before :
-       {-2, 1})  // negative padding: elements that a block holds and its windows leave out
+  // Negative padding: the block holds elements that its windows leave out.
+  for (const std::int64_t before : {-2, 1})
     for (const std::int64_t after : {-1, 2}) {
       Kernel kernel{.kind = kind, .x = {{2, 8, 1, 1, 1}}, .y = {{2, 8, 1, 4, 3}}};
       const Window window{.kernel = 3, .stride = 2, .pad_before = before, .pad_after = after};

@@ -15,7 +15,7 @@
 namespace stratplan {
 namespace {
 
-/// A wide table over a dense one. Every other edge leads against the order of the nodes.
+/// A LargeTable over a dense table. Every other edge points against the order of the nodes.
 class Widened final : public LargeTable {
  public:
   explicit Widened(const DenseTable& table) : table_(table) {
@@ -45,7 +45,7 @@ class Widened final : public LargeTable {
     return edge % 2 == 1 ? table_.edge_cost(edge, to, from).value
                          : table_.edge_cost(edge, from, to).value;
   }
-  /// Above its limit a candidate is told as little as may be.
+  /// Returns as little as allowed for a candidate above its limit.
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                               std::span<const double> limits) const override {
     std::vector<double> least(limits.size(), std::numeric_limits<double>::infinity());
@@ -61,7 +61,7 @@ class Widened final : public LargeTable {
       least[there] = std::max(floor, std::min(least[there], limits[there]));
     return least;
   }
-  /// Knows of each edge but its cheapest pair.
+  /// Knows only the cheapest pair of each edge.
   std::vector<double> through_at_least(int edge, bool, std::span<const double> costs,
                                        std::span<const double> limits) const override {
     double cheapest = std::numeric_limits<double>::infinity();
@@ -93,7 +93,7 @@ RC_GTEST_PROP(BoundedSolution, HoldsTheOptimum, ()) {
   RC_ASSERT(std::abs(cost_of(table, found->assignment) - found->cost) < 1e-9);
 }
 
-/// Edges seem to cost a part of what they do until they are asked for.
+/// A table whose edges seem to cost a part of their real cost until that is asked for.
 class Underrated final : public LargeTable {
  public:
   Underrated(const Widened& exact, double share) : exact_(exact), share_(share) {}
@@ -137,7 +137,7 @@ RC_GTEST_PROP(BoundedSolution, PricesEdgesThatSeemCheap, ()) {
   const double optimum = search_exhaustively(dense)->cost.value;
   std::vector<std::vector<int>> known;
   BoundedSolution best{{}, std::numeric_limits<double>::infinity()};
-  // Each round prices more edges; there are few.
+  // Each round prices a few more edges.
   for (int round = 0; round < 200 && best.cost > best.lower_bound + 1e-9; ++round) {
     const auto found = branch_and_bound(table, known, {.tolerance = 0, .most_candidates = 64});
     RC_ASSERT(found);
@@ -158,7 +158,7 @@ RC_GTEST_PROP(BoundedSolution, WithRoomForAllCandidatesItCloses, ()) {
   RC_ASSERT(found->gap() < 1e-9);
 }
 
-/// Whatever was expected: a wrong guess costs tightness, not truth.
+/// The bound holds whatever assignment was expected: a wrong guess makes it less tight, not wrong.
 RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 4);
   const Widened table(dense);
@@ -188,7 +188,7 @@ RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
   }
 }
 
-/// Without edges beside the tree one pass is all it takes.
+/// Without non-tree edges a single pass is exact.
 RC_GTEST_PROP(DualBound, IsExactOnChains, ()) {
   const DenseTable dense = test::random_table(test::Family::Chain, *rc::gen::inRange(1, 7), 5);
   const Widened table(dense);
@@ -245,7 +245,7 @@ RC_GTEST_PROP(BoundedSolution, DoublingAllCostsDoublesIt, ()) {
   RC_ASSERT(std::abs(larger->lower_bound - 2 * found->lower_bound) < 1e-9);
 }
 
-// The edges' directions fall differently, too.
+// Shuffling also changes the edges' directions.
 RC_GTEST_PROP(BoundedSolution, OrderAndNamesDoNotMatter, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 5);
   const DenseTable other = test::shuffled(dense).table;

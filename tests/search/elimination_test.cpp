@@ -63,8 +63,8 @@ RC_GTEST_PROP(Elimination, RisesAddUpToTheCost, ()) {
 }
 
 TEST(Elimination, OrderPrefersSmallTables) {
-  // A star: the leaves go first, lowest index first, then the centre (with the last leaf: equal,
-  // and the lower index).
+  // In a star the leaves are eliminated first, lowest index first, then the centre. (The last leaf
+  // is as good as the centre, and the lower index wins.)
   DenseTable table;
   for (int node = 0; node < 4; ++node) table.add_node({fmt::format("n{}", node), {0, 1}, {}});
   for (int leaf = 1; leaf < 4; ++leaf) table.add_edge(0, leaf, {{0, 1}, {1, 0}});
@@ -79,9 +79,9 @@ TEST(Dominance, KeepsWhatANeighbourMightWant) {
     std::vector<std::int64_t> memory;
     std::vector<int> kept;
   };
-  // Candidates 0 and 1 differ by at most 5 in what the neighbour pays.
+  // Candidates 0 and 1 differ by at most 5 in the costs of the neighbour's edges.
   const std::vector<Case> cases{
-      // name                           cost     memory   kept
+      // name, cost, memory, kept candidates
       {"neighbour may prefer the dear", {1, 5}, {0, 0}, {0, 1}},
       {"too dear for any neighbour", {1, 7}, {0, 0}, {0}},
       {"just as dear", {1, 6}, {0, 0}, {0}},

@@ -1,5 +1,6 @@
 #pragma once
-// Random cost tables of the shapes that networks have, and a table that counts what is asked of it.
+// Random cost tables of shapes that networks have, and a table that counts the pairs it is asked
+// for.
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
@@ -15,7 +16,7 @@ namespace stratplan::test {
 
 enum class Family { Chain, Diamonds, LongSkips, Random, Forest };
 
-/// Edges of a graph over `nodes` nodes, from < to, distinct.
+/// Returns distinct edges (from < to) of a graph over `nodes` nodes.
 inline std::set<std::pair<int, int>> random_edges(Family family, int nodes) {
   std::set<std::pair<int, int>> edges;
   const auto chain = [&] {
@@ -23,7 +24,8 @@ inline std::set<std::pair<int, int>> random_edges(Family family, int nodes) {
   };
   switch (family) {
     case Family::Chain: chain(); break;
-    case Family::Diamonds:  // a residual network: every third node also reads what came two before
+    case Family::
+        Diamonds:  // a residual network: every third node also reads the node two before it
       chain();
       for (int node = 2; node < nodes; node += 2) edges.insert({node - 2, node});
       break;
@@ -50,7 +52,8 @@ inline std::set<std::pair<int, int>> random_edges(Family family, int nodes) {
   return edges;
 }
 
-/// Small integers as costs and memories, so that ties are common and sums are exact.
+/// Returns a table whose costs and memories are small integers, so ties are common and sums are
+/// exact.
 inline DenseTable random_table(Family family, int nodes, int most_candidates,
                                int largest_cost = 9) {
   const auto number = [&] { return static_cast<double>(*rc::gen::inRange(0, largest_cost + 1)); };
@@ -74,12 +77,12 @@ inline DenseTable random_table(Family family, int nodes, int most_candidates,
   return table;
 }
 
-/// The same table in another order of nodes, of their candidates and of edges, with other names.
+/// The same table with another order of nodes, candidates and edges, and with other names.
 struct Shuffled {
   DenseTable table;
-  std::vector<int> node;  ///< by node of the given table: its place here
-  std::vector<std::vector<int>>
-      candidate;  ///< by node and candidate of the given table: its place here
+  std::vector<int> node;  ///< by node of the given table: its index here
+  /// by node and candidate of the given table: its index here
+  std::vector<std::vector<int>> candidate;
 };
 
 inline std::vector<int> random_order(int size) {
@@ -132,7 +135,7 @@ inline Family random_family() {
                            Family::Forest);
 }
 
-/// Passes everything on, has no edges at hand, and remembers which pairs were asked for.
+/// Passes all calls on, says that its edges are not at hand, and records the pairs that were asked for.
 class CountingTable : public CostTable {
  public:
   explicit CountingTable(const CostTable& table) : table_(table) {}

@@ -13,7 +13,7 @@ namespace {
 using test::random_family;
 using test::random_table;
 
-/// The search's own promises about one answer.
+/// Checks the search's promises about one answer.
 void check_answer(const CostTable& table, const SearchResult& result, std::optional<Bytes> limit) {
   RC_ASSERT(result.assignment.size() == static_cast<std::size_t>(table.nodes()));
   RC_ASSERT(cost_of(table, result.assignment) == result.cost);
@@ -50,7 +50,7 @@ RC_GTEST_PROP(Search, EqualsExhaustiveUnderAMemoryLimit, ()) {
   RC_ASSERT(found->optimal());
 }
 
-// A table that does not have its edges at hand is asked for few of them.
+// A table that prices edges on demand is asked for few of them.
 RC_GTEST_PROP(Search, EqualsExhaustiveWhenEdgesAreAskedForLazily, ()) {
   const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
   const std::optional<Bytes> limit =
@@ -68,8 +68,8 @@ RC_GTEST_PROP(Search, EqualsExhaustiveWhenEdgesAreAskedForLazily, ()) {
   RC_ASSERT(found->optimal());
 }
 
-// Tables of 4 entries make every message approximate: the best-first search has to close the gap on
-// its own.
+// Tables of 4 entries make every min-plus message approximate, so the best-first search must close
+// the gap.
 RC_GTEST_PROP(Search, EqualsExhaustiveWithTinyTables, ()) {
   const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
   const std::optional<Bytes> limit =
@@ -98,7 +98,7 @@ RC_GTEST_PROP(Search, LowerBoundIsHonestWhereTheSearchGivesUp, ()) {
   RC_ASSERT(best->cost <= found->cost);
 }
 
-/// None, one that is met by every assignment, or one that often binds.
+/// Returns no limit, a limit that every assignment satisfies, or one that often binds.
 std::optional<Bytes> random_limit() {
   return *rc::gen::oneOf(
       rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{1000}}),
@@ -106,8 +106,8 @@ std::optional<Bytes> random_limit() {
                    [](int bytes) { return std::optional<Bytes>{Bytes{bytes}}; }));
 }
 
-/// Scales every cost, leaves memory alone. Its edges are at hand as the table's own are, so both
-/// are searched the same way.
+/// Scales every cost, but no memory. It offers its edges like the table, so both are searched in
+/// the same way.
 class Scaled : public test::CountingTable {
  public:
   Scaled(const CostTable& table, double factor) : CountingTable(table), factor_(factor) {}
@@ -157,8 +157,8 @@ RC_GTEST_PROP(Search, AMoreGenerousLimitIsNeverWorse, ()) {
   RC_ASSERT(search(table)->cost <= search(table, loose)->cost);
 }
 
-// Three nodes: moving from layout 0 to 1 or back costs 5; the middle one would like layout 1 by 4
-// (stay) or by 11 (move).
+// Three nodes. Changing between layouts 0 and 1 costs 5. The middle node prefers layout 1 by 4
+// (then it stays) or by 11 (then it changes).
 struct ByHandCase {
   const char* name;
   std::vector<double> middle;
@@ -180,7 +180,7 @@ DenseTable three_nodes(const std::vector<double>& middle) {
 
 TEST(Search, ByHand) {
   const std::vector<ByHandCase> cases{
-      // name                      middle    limit      assignment cost
+      // name, costs of the middle node, limit, assignment, cost
       {"the detour does not pay", {5, 1}, {}, {0, 0, 0}, 7},
       {"the detour pays", {12, 1}, {}, {0, 1, 0}, 13},
       {"the detour does not fit", {12, 1}, Bytes{10}, {0, 0, 0}, 14},
@@ -238,8 +238,8 @@ TEST(Search, IsDeterministic) {
   EXPECT_EQ(search(table, limit)->assignment, search(table, limit)->assignment);
 }
 
-/// A residual network with `candidates` layouts a node: node costs within a factor of `spread` of
-/// each other, a change of layout costs up to 1.
+/// A residual network with `candidates` layouts per node. Node costs differ by at most a factor of
+/// `spread`; a change of layout costs up to 1.
 DenseTable residual_table(int nodes, int candidates, double spread, bool with_memory = false) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> unit(0, 1);
@@ -272,10 +272,10 @@ TEST(Search, LooksAtFewPairs) {
   struct Case {
     const char* name;
     double spread;
-    std::size_t share;  ///< of all pairs at most one in so many is asked for
+    std::size_t share;  ///< at most one in so many of all pairs is asked for
   };
   const std::vector<Case> cases{
-      // name                        spread  share
+      // name, spread, share
       {"edges matter most", 1.5, 4},
       {"nodes and edges matter", 3, 5},
       {"most candidates are hopeless", 1000, 20},

@@ -1,4 +1,4 @@
-// What a run says of the steps that it replays, and when it does.
+// The message about replayed steps, and when a run prints it.
 #include "session/rank_device.hpp"
 
 #include <gmock/gmock.h>
@@ -18,8 +18,8 @@ struct Said {
   ReplayCount count;
 };
 
-/// On rank 0 of a small network's training.
-Said ask(const std::string& cuda_graph, bool times_steps, const char* grid = "N1",
+/// Runs on rank 0 of a small network's training.
+Said ask(const std::string& cuda_graph, bool times_ops, const char* grid = "N1",
          bool on_host = false) {
   test::NetworkBuilder net(4, 3);
   const Network network = net.finish_with_loss(net.fully_connected(
@@ -36,8 +36,7 @@ Said ask(const std::string& cuda_graph, bool times_steps, const char* grid = "N1
     SyntheticData data(1);
     Executor executor(network, program, backend, staged, data, {});
     test::KeptLog log;
-    replay_steps({.backend = "fake", .cuda_graph = cuda_graph}, backend, times_steps, executor,
-                 log);
+    replay_ops({.backend = "fake", .cuda_graph = cuda_graph}, backend, times_ops, executor, log);
     if (loopback.rank() == 0) said = {log.text(), executor.replay_count()};
   });
   return said;
@@ -48,18 +47,16 @@ TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
                                     std::pair("on", false), std::pair("on", true)}) {
     const Said said = ask(wish, times);
     EXPECT_EQ(said.count.segments, 1U) << wish;
-    EXPECT_EQ(said.count.steps, said.count.all_steps) << wish;
-    EXPECT_THAT(said.text,
-                testing::HasSubstr("from the second iteration on, one CUDA graph of " +
-                                   std::to_string(said.count.steps) + " ops is replayed"))
+    EXPECT_EQ(said.count.ops, said.count.all_ops) << wish;
+    EXPECT_THAT(said.text, testing::HasSubstr("from the second iteration on, one CUDA graph of " +
+                                              std::to_string(said.count.ops) + " ops is replayed"))
         << wish;
   }
 }
 
 TEST(ReplaySteps, SaysWhereTheTimesOfOpsComeFrom) {
   constexpr const char* text =
-      "the time of each op will be that of 5 more iterations, in which each is launched on its "
-      "own";
+      "op times will come from 5 more iterations, in which each op is launched on its own";
   EXPECT_THAT(ask("auto", true).text, testing::HasSubstr(text));
   EXPECT_THAT(ask("auto", false).text, testing::Not(testing::HasSubstr(text)));
   EXPECT_EQ(ask("off", true).text, "");
@@ -68,7 +65,7 @@ TEST(ReplaySteps, SaysWhereTheTimesOfOpsComeFrom) {
 TEST(ReplaySteps, AreNoneWhereNobodyWantsThemOrCan) {
   for (const Said& said : {ask("off", false), ask("auto", false, "N1", true)}) {
     EXPECT_EQ(said.count.segments, 0U);
-    EXPECT_GT(said.count.all_steps, 0U);
+    EXPECT_GT(said.count.all_ops, 0U);
     EXPECT_EQ(said.text, "");
   }
 }
@@ -76,7 +73,7 @@ TEST(ReplaySteps, AreNoneWhereNobodyWantsThemOrCan) {
 TEST(ReplaySteps, IsOfPartsWhereTheHostMovesData) {
   const Said said = ask("auto", false, "N2");
   EXPECT_GT(said.count.segments, 1U);
-  EXPECT_LT(said.count.steps, said.count.all_steps);
+  EXPECT_LT(said.count.ops, said.count.all_ops);
   EXPECT_THAT(said.text,
               testing::HasSubstr("ops are replayed in " + std::to_string(said.count.segments) +
                                  " CUDA graphs, between which the host moves data"));

@@ -1,4 +1,4 @@
-// A training as it is asked for, without the command line.
+// A training started by a request, without the command line.
 #include "session/training.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Convolution, ReLU and a classifier, split as `grid` says.
+/// Returns a convolution, a ReLU and a classifier, split by `grid`.
 PlanAndNetwork planned_on(const char* grid) {
   test::NetworkBuilder net(4, 3);
   const Network network = net.finish_with_loss(net.fully_connected(
@@ -36,7 +36,7 @@ TrainingRequest short_training() {
   return request;
 }
 
-/// What rank 0 returned and was told.
+/// Rank 0's result, and the notes in its log.
 struct Trained {
   TrainingEnd end;
   test::KeptLog log;
@@ -85,12 +85,13 @@ TEST(TrainPlan, GoesOnFromItsCheckpoints) {
   request.checkpoints = folder.string();
   request.steps = 2;
   train(planned_on("N2"), request);
-  EXPECT_THROW(train(planned_on("N2"), request), UsageError) << "there are checkpoints already";
+  EXPECT_THROW(train(planned_on("N2"), request), UsageError)
+      << "the folder already holds checkpoints";
   request.resume = true;
   request.steps = 3;
   const Trained resumed = train(planned_on("H2"), request);
   std::filesystem::remove_all(folder);
-  EXPECT_THAT(resumed.log.text(), HasSubstr("going on behind step 2"));
+  EXPECT_THAT(resumed.log.text(), HasSubstr("resuming after step 2"));
   ASSERT_EQ(resumed.end.timings.timing.losses.size(), 1U);
   EXPECT_NEAR(resumed.end.timings.timing.losses[0], whole[2], 1e-5);
 }

@@ -1,4 +1,4 @@
-// What every header has.
+// Rules for every header.
 #include <gtest/gtest.h>
 
 #include "style/source_files.hpp"

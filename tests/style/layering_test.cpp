@@ -1,4 +1,4 @@
-// Who may include whom: the architecture, as a table.
+// Which folder may include which: the architecture as a table.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -9,10 +9,10 @@
 namespace stratplan::style {
 namespace {
 
-/// What the files of a layer may include. A name is a folder of src/ with all below it; a name that
-/// ends in .hpp is that file.
+/// The files that a layer may include. A name is a folder of src/ with all below it, or a file if
+/// it ends in .hpp.
 struct LayerRule {
-  std::string folder;  ///< the longest that matches a file's path counts
+  std::string folder;  ///< of all rules that match a file's path, the longest folder counts
   std::vector<std::string> may_include;
 };
 
@@ -38,8 +38,8 @@ const std::vector<LayerRule> rules{
       "report", "synthesis", "cli"}},
 };
 
-/// Headers of packages and of the system that belong in few places. A header that ends in * stands
-/// for all that begin so.
+/// Headers of packages and of the system that belong in few places. A name that ends in * stands
+/// for all headers with this beginning.
 struct PackageRule {
   std::vector<std::string> headers;
   std::vector<std::string> only_in;
@@ -54,8 +54,8 @@ const std::vector<PackageRule> packages{
     {{"onnx/*", "google/protobuf/*"}, {"interop/onnx"}},
     {{"CLI/*"}, {"cli"}},
     {{"valijson/*"}, {"model/base"}},
-    // Pure functions of values, and combinatorics: no clock, no chance, and no threads but
-    // in_parallel's.
+    // Pure functions of values, and combinatorics: no clock, no random numbers, and no threads
+    // except in_parallel's.
     {{"chrono", "ctime", "thread", "mutex", "condition_variable", "atomic", "future", "random",
       "omp.h"},
      {"planner", "runtime", "profile", "job", "session", "tuner", "interop", "report", "cli",
@@ -79,7 +79,7 @@ const LayerRule* rule_for(const std::string& path) {
   return longest;
 }
 
-/// Why `path` (below src/) may not include the quoted `header`; nothing if it may.
+/// Returns why `path` (below src/) may not include the quoted `header`, or nothing if it may.
 std::optional<std::string> objection(const std::string& path, const std::string& header) {
   const LayerRule* rule = rule_for(path);
   if (rule == nullptr) {
@@ -93,13 +93,13 @@ std::optional<std::string> objection(const std::string& path, const std::string&
   return rule->folder + " may not include " + header;
 }
 
-/// Whether `header` is `pattern`, or begins like it where that ends in *.
+/// Returns whether `header` equals `pattern`, or begins like it if the pattern ends in *.
 bool matches(const std::string& header, const std::string& pattern) {
   return pattern.ends_with('*') ? header.starts_with(pattern.substr(0, pattern.size() - 1))
                                 : header == pattern;
 }
 
-/// The same for a header in angle brackets.
+/// Returns the same for a header in angle brackets.
 std::optional<std::string> package_objection(const std::string& path, const std::string& header) {
   for (const PackageRule& package : packages) {
     if (std::ranges::any_of(package.headers,
@@ -117,7 +117,7 @@ struct Include {
   bool quoted = false;
 };
 
-/// What a line includes, if it is an #include, however spaced.
+/// Returns the file that a line includes, if it is an #include, whatever its spacing.
 std::optional<Include> include_of(std::string line) {
   std::erase_if(line, [](char c) { return c == ' ' || c == '\t'; });
   constexpr std::string_view directive = "#include";
@@ -217,11 +217,11 @@ TEST(Layering, HoldsForEveryInclude) {
       EXPECT_FALSE(why) << file.path << ": " << *why;
       if (include->quoted && !generated.contains(include->header)) {
         EXPECT_TRUE(std::filesystem::exists("src/" + include->header))
-            << file.path << ": paths start at src/, there is no " << include->header;
+            << file.path << ": paths start at src/, but there is no file " << include->header;
       }
     }
   }
-  EXPECT_GT(includes, 100) << "the working folder is not the project's root?";
+  EXPECT_GT(includes, 100) << "is the working folder the project's root?";
 }
 
 TEST(Layering, TheTableOfTheReadmeHasTheseFoldersInThisOrder) {
@@ -236,8 +236,8 @@ TEST(Layering, TheTableOfTheReadmeHasTheseFoldersInThisOrder) {
   }
 }
 
-// So that compiling a source shows that its header stands alone; style/headers_stand_alone checks
-// just the headers without a source.
+// Compiling such a source shows that its header stands alone. style/headers_stand_alone checks the
+// headers without a source.
 TEST(Layering, ASourceIncludesItsOwnHeaderFirstAndHeadersAreGuarded) {
   for (const SourceFile& file : sources_below("src", {".hpp", ".cpp"})) {
     if (file.path.ends_with(".hpp")) {

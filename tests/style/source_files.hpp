@@ -1,5 +1,5 @@
 #pragma once
-// The project's sources as text, for the tests of the house's rules.
+// The project's sources as text, for the tests of the project's rules.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -22,8 +22,8 @@ inline SourceFile read_source(const std::filesystem::path& path) {
   return file;
 }
 
-/// All files below `folder` (from the project's root, which is the working folder) with one of
-/// these extensions, by path.
+/// Returns all files below `folder` with one of these extensions, sorted by path. `folder` is
+/// relative to the project's root, which must be the working folder.
 inline std::vector<SourceFile> sources_below(const std::string& folder,
                                              const std::vector<std::string>& extensions) {
   std::vector<SourceFile> files;

@@ -1,12 +1,13 @@
 #pragma once
 // Random small networks for rapidcheck properties: chains of blocks with skips, branches that meet
-// again, and everything point-wise. To be called inside a property only.
+// again, and all point-wise layers. Call these functions only inside a property.
 #include "support/generators.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan::test {
 
-/// Point-wise layers behind `x`, up to three, perhaps an addition of `skip`, which has its shape.
+/// Adds up to three point-wise layers behind `x`, perhaps an addition of `skip`, which has x's
+/// shape.
 inline LayerIndex any_point_wise(NetworkBuilder& net, LayerIndex x, LayerIndex skip) {
   for (int i = any_int(0, 3); i > 0; --i) {
     switch (any_int(0, 8)) {
@@ -24,8 +25,8 @@ inline LayerIndex any_point_wise(NetworkBuilder& net, LayerIndex x, LayerIndex s
   return x;
 }
 
-/// Of 2 to 4 channels, batch 4; every layer keeps the extents but pooling, which comes last. Mean
-/// squared error.
+/// Returns a network of 2 to 4 channels and batch 4. Every layer keeps the extents, except pooling,
+/// which comes last. The loss is the mean squared error.
 inline Network any_network() {
   constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
   NetworkBuilder net(4, any_int(0, 1) ? 2 : 4);

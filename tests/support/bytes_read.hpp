@@ -1,12 +1,13 @@
 #pragma once
-// What this process reads from files, as the system counts it.
+// The bytes that this process reads from files, as Linux counts them.
 #include <cstdint>
 #include <fstream>
 #include <string>
 
 namespace stratplan::test {
 
-/// Bytes that system calls of this process have read so far; -1 where /proc/self/io is missing.
+/// Returns the bytes that system calls of this process have read so far, or -1 if /proc/self/io is
+/// missing.
 inline std::int64_t bytes_read() {
   std::ifstream io("/proc/self/io");
   std::string key;
@@ -16,7 +17,7 @@ inline std::int64_t bytes_read() {
   return -1;
 }
 
-/// Bytes that a call reads, asking apart.
+/// Returns the bytes that a call reads, without those of reading the counter.
 template <class Call>
 std::int64_t bytes_read_by(Call&& call) {
   const std::int64_t before = bytes_read(), asking = bytes_read() - before, begin = bytes_read();

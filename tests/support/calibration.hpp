@@ -1,7 +1,7 @@
 #pragma once
-// Published times of whole networks on single devices, and what the estimated tier makes of the
-// same networks: the kernels of the lowered one-rank program, one after the other. The constants of
-// frozen_model were fitted to these figures and to nothing else (tests/bench/calibrate.cpp).
+// Published times of whole networks on single devices, and the estimates for the same networks: the
+// sum over the kernels of the lowered one-rank program. The constants of frozen_model were fitted
+// to these figures and to nothing else (tests/bench/calibrate.cpp).
 #include <string>
 #include <vector>
 
@@ -14,20 +14,20 @@ namespace stratplan::test {
 struct Figure {
   std::string source;
   std::string device;   ///< as in machines/parts/devices.json
-  std::string network;  ///< a shipped one
+  std::string network;  ///< a shipped network
   std::int64_t batch;
   double seconds;        ///< of one step
-  bool training = true;  ///< otherwise the forward pass alone
+  bool training = true;  ///< false: only the forward pass
   Math math = Math::Fp32;
   DataType type = DataType::F32;  ///< of activations and of weights in contractions
-  bool fused = false;             ///< frameworks that run each layer on its own are not
-  double issue_seconds =
-      0;  ///< what the framework's host takes to issue all kernels: no step is shorter
+  bool fused = false;             ///< false for frameworks that run each layer on its own
+  /// time in which the framework's host issues all kernels; no step is shorter
+  double issue_seconds = 0;
 };
 
 inline const std::vector<Figure>& published_figures() {
   static const std::string examples = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, PyTorch 21.03";
-  // Batches of 1, 2 and 4 take the same 10.4 ms: their host, whatever the device does.
+  // Batches of 1, 2 and 4 take the same 10.4 ms, so the host limits them, not the device.
   constexpr double issue = 10.4e-3;
   const auto inference = [](std::int64_t batch, double images) {
     return Figure{examples, "v100-16",  "resnet50",    batch, static_cast<double>(batch) / images,
@@ -72,14 +72,15 @@ inline const std::vector<Figure>& held_out_figures() {
   return figures;
 }
 
-/// What a figure's step consists of.
+/// The kernels of a figure's step, on its device.
 struct CalibrationCase {
   Figure figure;
   DeviceRates device;
   std::vector<Kernel> kernels;
 };
 
-/// Optimizers stay in fp32, and so do statistics, losses and what follows from them.
+/// Returns whether a kernel follows the precision. Optimizers, statistics, losses and the kernels
+/// that follow from them stay in fp32.
 inline bool follows_precision(KernelKind kind) { return kind < KernelKind::SoftmaxCrossEntropy; }
 
 inline CalibrationCase calibration_case(const Figure& figure) {

@@ -1,5 +1,5 @@
 #pragma once
-// A process that writes a flight record and does with itself what a test is about.
+// A process that acts as a rank: it writes a flight record and runs a test's function.
 #include <sys/wait.h>
 #include <unistd.h>
 

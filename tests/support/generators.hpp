@@ -1,6 +1,6 @@
 #pragma once
-// Random values for rapidcheck properties, drawn where they are used: `const Window window =
-// any_window(extent);`. To be called inside a property only.
+// Random values for rapidcheck properties, drawn where they are used, for example `const Window
+// window = any_window(extent);`. Call these functions only inside a property.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace stratplan::test {
 
-/// Inclusive on both ends.
+/// Returns a number from `low` to `high`, both included.
 inline int any_int(int low, int high) { return *rc::gen::inRange(low, high + 1); }
 
 template <class Value>
@@ -20,8 +20,8 @@ const Value& any_of(const std::vector<Value>& values) {
   return values[static_cast<std::size_t>(any_int(0, static_cast<int>(values.size()) - 1))];
 }
 
-/// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding; at least one
-/// position over an input of this extent.
+/// Returns a window with an odd or even kernel, a stride that may exceed the kernel, dilation, and
+/// asymmetric padding. It has at least one position over an input of this extent.
 inline Window any_window(std::int64_t extent) {
   Window window;
   window.stride = any_int(1, 3);
@@ -34,7 +34,7 @@ inline Window any_window(std::int64_t extent) {
   return window;
 }
 
-/// As any_window, but each position reads some of the tensor: what pooling requires.
+/// Like any_window, but each position reads an element of the tensor, as pooling requires.
 inline Window any_pooling_window(std::int64_t extent) {
   Window window = any_window(extent);
   window.dilation = 1;
@@ -44,7 +44,7 @@ inline Window any_pooling_window(std::int64_t extent) {
   return window;
 }
 
-/// Splits `ranks` into random factors over `dims`.
+/// Returns a random factorization of `ranks` over `dims`.
 inline ProcessGrid::Factors any_factors(int ranks, const std::vector<Dim>& dims) {
   ProcessGrid::Factors factors{1, 1, 1, 1, 1, 1, 1};
   for (int divisor = 2; ranks > 1;) {
@@ -64,7 +64,7 @@ inline ProcessGrid any_grid(const Topology& topology, const std::vector<Dim>& di
   return ProcessGrid(levels);
 }
 
-/// One to twelve ranks, in one level or two.
+/// Returns a topology of one to twelve ranks, in one or two levels.
 inline Topology any_topology() {
   static const std::vector<Topology> topologies{{1},    {2},    {3},    {4},    {5},
                                                 {6},    {8},    {12},   {2, 2}, {2, 3},
@@ -72,8 +72,8 @@ inline Topology any_topology() {
   return any_of(topologies);
 }
 
-/// A distribution over `grid` in which each dimension splits the axis that `axis_of` names (-1:
-/// none, role `other`), R being Redundant.
+/// Choices for a distribution over `grid`: each dimension splits the axis `axis` names, or none
+/// (-1) and then has the role `other`. R is Redundant.
 struct AxisChoice {
   std::array<int, dim_count> axis{-1, -1, -1, -1, -1, -1, -1};
   Role other = Role::Gathered;

@@ -1,5 +1,5 @@
 #pragma once
-// A log that keeps what it is told.
+// A log that keeps its messages.
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@ class KeptLog final : public Log {
   void note(const std::string& message) override { notes.push_back(message); }
   void phase(const std::string& text) override { phases.push_back(text); }
   void update(const std::string&) override {}
-  /// The notes, a line each.
+  /// Returns the notes, one per line.
   std::string text() const {
     std::string all;
     for (const std::string& message : notes) all += message + "\n";

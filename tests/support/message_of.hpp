@@ -6,7 +6,7 @@
 
 namespace stratplan::test {
 
-/// what() of an Exception (or one derived from it), or "no exception".
+/// Returns what() of an exception of this type or a derived one, or "no exception".
 template <class Exception = Error, class Call>
 std::string message_of(Call&& call) {
   try {

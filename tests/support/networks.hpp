@@ -1,11 +1,11 @@
 #pragma once
-// Small networks for tests, one line a layer. Shapes are worked out here, in the open and from the
-// definitions, so that tests of the algebra do not lean on the network reader.
+// Small networks for tests, one line per layer. This file infers shapes itself, from the
+// definitions, so tests do not depend on the network reader.
 //
 //   NetworkBuilder net(2);                                  // batch 2
 //   const LayerIndex x = net.input({3, 1, 8, 8});           // C, D, H, W
-//   const LayerIndex y = net.relu(net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after =
-//   1}));
+//   const LayerIndex y = net.relu(
+//       net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after = 1}));
 //   Network network = net.finish_with_loss(y);
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace stratplan::test {
 
-/// The same window along H and W, identity along D.
+/// Returns the same window along H and W, and identity along D.
 inline std::array<Window, 3> planar(const Window& window) { return {Window{}, window, window}; }
 
 class NetworkBuilder {
@@ -29,7 +29,7 @@ class NetworkBuilder {
     network_.statistics_samples = statistics_samples == 0 ? batch : statistics_samples;
   }
 
-  /// Extents C, D, H, W of one sample.
+  /// Adds an input with extents C, D, H, W of one sample.
   LayerIndex input(std::array<std::int64_t, 4> extents) {
     Layer layer = named(LayerKind::Input, "input");
     layer.input = layer.output =
@@ -47,7 +47,7 @@ class NetworkBuilder {
   LayerIndex convolution(LayerIndex from, std::int64_t filters, Window window, bool bias = false) {
     return convolution(from, filters, planar(window), bias);
   }
-  /// The layer before, a convolution, its channels in groups.
+  /// Gives the last layer, a convolution, so many groups.
   void in_groups(std::int64_t groups) {
     network_.layers.back().as<ConvolutionLayer>().groups = groups;
   }
@@ -79,7 +79,7 @@ class NetworkBuilder {
   LayerIndex average_pool(LayerIndex from, Window window) {
     return pool(LayerKind::AveragePool, from, planar(window));
   }
-  /// The layer before, an average pooling, divides by the positions that lie in its input.
+  /// Lets the last layer, an average pooling, divide by the number of positions inside its input.
   void without_padding() { network_.layers.back().as<PoolLayer>().count_padding = false; }
   LayerIndex global_average_pool(LayerIndex from) {
     Layer layer = reading(LayerKind::GlobalAveragePool, "gap", from);
@@ -151,7 +151,7 @@ class NetworkBuilder {
     }
     return push(layer);
   }
-  /// Only the padding of the windows counts.
+  /// Adds a padding. Only the padding of the windows counts.
   LayerIndex pad(LayerIndex from, std::array<Window, 3> windows) {
     Layer layer = reading(LayerKind::Pad, "pad", from);
     for (std::size_t i = 0; i < windows.size(); ++i)
@@ -208,7 +208,7 @@ class NetworkBuilder {
   Network network_;
 };
 
-/// Every layer kind, a residual addition, two consumers of one tensor.
+/// Returns a network of every layer kind, with a residual addition and a tensor with two consumers.
 inline Network small_network(std::int64_t batch, std::int64_t statistics_samples) {
   NetworkBuilder net(batch, statistics_samples);
   const LayerIndex x = net.input({6, 1, 9, 8});
@@ -227,8 +227,8 @@ inline Network small_network(std::int64_t batch, std::int64_t statistics_samples
   return net.finish();
 }
 
-/// What can be fused: a normalization with a ReLU, with an addition and a ReLU, and with an
-/// addition whose other side is a normalization too.
+/// Returns a network with all fusions: a normalization with a ReLU, with an addition and a ReLU,
+/// and with an addition whose other input is a normalization too.
 inline Network residual_network(std::int64_t batch, std::int64_t statistics_samples) {
   NetworkBuilder net(batch, statistics_samples);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
@@ -245,7 +245,8 @@ inline Network residual_network(std::int64_t batch, std::int64_t statistics_samp
   return net.finish();
 }
 
-/// A convolution, one in groups, one transposed and a fully connected layer, with a ReLU each.
+/// Returns a network of a convolution, a grouped one, a transposed one and a fully connected layer,
+/// each with a ReLU.
 inline Network activated_contractions(std::int64_t batch, bool bias) {
   NetworkBuilder net(batch);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
@@ -257,26 +258,26 @@ inline Network activated_contractions(std::int64_t batch, bool bias) {
   return net.finish();
 }
 
-/// A layer whose outputs the function has values for: `from`, or a sigmoid of it.
+/// Returns a layer whose outputs lie in the function's domain: `from`, or a sigmoid of it.
 inline LayerIndex into_domain(NetworkBuilder& net, PointwiseFunction function, LayerIndex from) {
   return std::isfinite(row_of(function).domain) ? net.sigmoid(from) : from;
 }
 
-/// With the usual constants, or with limits that some elements lie beyond.
+/// Returns the function with its usual constants, or with limits that some elements exceed.
 inline Activation tested(PointwiseFunction function) {
   if (function == PointwiseFunction::Clip) return {function, {-0.3, 0.6}};
   return {function, usual_constants(function)};
 }
 
-/// One layer of a kind over a whole small network: for tests that look at a single layer.
+/// One layer of a kind in a whole small network, for tests of a single layer.
 struct LayerCase {
   Network network;
   LayerIndex index = -1;
   const Layer& layer() const { return network.layer(index); }
 };
 
-/// input -> the layer -> mean squared error (losses follow the input directly). Windows are of
-/// kernel 3, stride 1, "same" padding.
+/// Makes the network input -> layer -> mean squared error. Losses follow the input directly.
+/// Windows have kernel 3, stride 1 and "same" padding.
 inline LayerCase single_layer(LayerType type, std::int64_t batch,
                               std::array<std::int64_t, 4> extents, std::int64_t filters = 4) {
   NetworkBuilder net(batch);
@@ -316,7 +317,7 @@ inline LayerCase single_layer(LayerType type, std::int64_t batch,
   return {net.finish_with_loss(y), y};
 }
 
-/// All but Input, which is the first.
+/// All kinds but Input, which is the first.
 inline const std::span<const LayerType> computing_types = all_layer_types().subspan(1);
 
 }  // namespace stratplan::test

@@ -1,9 +1,8 @@
 #pragma once
-// Small ONNX models for tests, a line a node.
+// Small ONNX models for tests, one line per node.
 //
 //   OnnxModel model(13);                                 // opset
-//   model.input("x", {1, 3, 8, 8});                      // -1: an extent that is left open, called
-//   "N"
+//   model.input("x", {1, 3, 8, 8});                      // -1: an open extent, called "N"
 //   model.floats("w", {4, 3, 3, 3});                     // 0.5, 1, 1.5, ...
 //   model.node("Conv", {"x", "w"}, {"y"}, {{"strides", Integers{2, 2}}}).output("y");
 //   model.write(folder / "model.onnx");
@@ -81,7 +80,7 @@ class OnnxModel {
     *model.mutable_graph()->add_initializer() = integer_tensor(name, values);
     return *this;
   }
-  /// Its outputs name it.
+  /// Adds a node. Its outputs name it.
   OnnxModel& node(const std::string& op, const std::vector<std::string>& inputs,
                   const std::vector<std::string>& outputs,
                   const std::vector<Attribute>& attributes = {}) {

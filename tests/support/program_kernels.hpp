@@ -1,6 +1,6 @@
 #pragma once
-// What each kernel of a program does to made-up values, and what it must find: the second half of
-// program_run.hpp.
+// The effect of each kernel of a program on symbolic values, and the values that it must find: the
+// second half of program_run.hpp.
 #include "support/program_run.hpp"
 
 namespace stratplan::test {
@@ -47,23 +47,23 @@ inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fu
   expect(kernel.epilogue().activation == wanted, "another activation than the layer's behind it");
 }
 
-/// A piece of a convolution's output, of that part of its input which it reads: nothing else need
-/// be there yet.
+/// Computes a piece of a convolution's output from the part of its input that the piece reads.
+/// Other parts need not have arrived.
 inline void ProgramRun::run_piece(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   const Layer& layer = network_.layer(op.layer);
   const Region output = buffer(rank, op.writes.at(0)).region;
-  expect(here.raw.owned(rank).contains(output), "a slab of outputs that are not this rank's");
+  expect(here.raw.owned(rank).contains(output), "a piece of outputs that are not this rank's");
   Region input = here.inputs[0].region(rank);
   input[Axis::N] = output[Axis::N];
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     input[axis] = needed(layer.windows()[i], output[axis], layer.input[axis]);
     expect(kernel.windows()[i] == local_window(layer.windows()[i], output[axis], layer.input[axis]),
-           "another window than the slab's");
+           "another window than the piece's");
   }
   expect(kernel.x == input.shape() && kernel.y == output.shape(),
-         "the kernel has another shape than the slab");
+         "the kernel has another shape than the piece");
   expect_values(rank, op.reads.at(0), input, "input",
                 [&](const Element& element) { return values_.value(layer.inputs[0], element); });
   expect_parameter(rank, op.reads.at(1), here.weights->owned(rank));
@@ -114,7 +114,7 @@ inline void ProgramRun::run_convolution(int rank, const Op& op, const Kernel& ke
   }
 }
 
-/// Sums as counts of the terms that went into them.
+/// Represents sums by the number of terms that went into them.
 inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t set_samples,
                                    const Region& x, BufferId sums) {
   const StatisticsSets& sets = kernel.sets();
@@ -128,7 +128,7 @@ inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t 
   into.fill(0);
   for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
     const std::int64_t set = n / sets.set_samples - sets.first_set;
-    if (set < 0 || set >= sets.sets) fail("a sample's set is not in the buffer");
+    if (set < 0 || set >= sets.sets) fail("the buffer lacks a sample's set");
     for (std::int64_t i = 0; i < 2 * channels; ++i)
       into[set * 2 * channels + i] += static_cast<double>(positions);
   }
@@ -228,7 +228,8 @@ inline void ProgramRun::run_loss(int rank, const Op& op, const Kernel& kernel) {
   write_contribution(rank, op.layer, op.writes.at(1));
 }
 
-/// Sums as counts of the positions that went into them; the loss as the number of all.
+/// Represents sums by the number of positions that went into them, and the loss by the number of
+/// all.
 inline void ProgramRun::run_dice(int rank, const Op& op, const Kernel& kernel) {
   const Layer& loss = network_.layer(op.layer);
   const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
@@ -250,7 +251,7 @@ inline void ProgramRun::run_dice(int rank, const Op& op, const Kernel& kernel) {
   write_contribution(rank, op.layer, op.writes.at(1));
 }
 
-/// The slopes are read with what they multiply, and written from what they multiplied.
+/// The forward kernel reads the slopes beside its input; the gradient kernel writes their gradient.
 inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   const Region channels = here.channels->owned(rank);
@@ -264,8 +265,8 @@ inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) 
   write_contribution(rank, op.layer, op.writes.at(0));
 }
 
-/// A rank's share as its number plus one: what the ranks that hold other samples and positions add
-/// up to is known.
+/// Represents a rank's share by its number plus one. The sum over the ranks that hold other samples
+/// and positions is then known.
 inline void ProgramRun::run_running(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   if (kernel.kind == KernelKind::BatchNormMoments) {
@@ -320,7 +321,7 @@ inline void ProgramRun::run_update(int rank, const Op& op) {
   for (std::int64_t i = 0; i < value.size(); ++i) {
     if (std::isnan(gradient[i])) fail("a gradient that was never written");
     value[i] += 1;
-    velocity[i] += gradient[i];  // remembered for finish()
+    velocity[i] += gradient[i];  // finish() checks it
   }
 }
 
@@ -362,7 +363,7 @@ inline void ProgramRun::run_dropout(int rank, const Op& op, const ComputeOp& com
   write_contribution(rank, op.layer, op.writes.at(0));
 }
 
-/// Forward the layer of that name; backward the sum of several consumers' gradients.
+/// Forward this is the layer `add`, backward the sum of several consumers' gradients.
 inline void ProgramRun::run_add(int rank, const Op& op, const Kernel& kernel) {
   expect(op.reads.size() == static_cast<std::size_t>(kernel.as<AddAttributes>().inputs),
          "an addition reads another number of buffers than it says");
@@ -379,7 +380,7 @@ inline void ProgramRun::run_add(int rank, const Op& op, const Kernel& kernel) {
   for (std::size_t i = 0; i < sums.size(); ++i) into[static_cast<std::int64_t>(i)] = sums[i];
 }
 
-/// What a kernel says of its operands is what the buffers hold.
+/// Checks that the buffers hold what the kernel's operands state.
 inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& buffers,
                                         const std::vector<Operand>& operands) const {
   expect(buffers.size() == operands.size(), "another number of buffers than operands");
@@ -392,7 +393,7 @@ inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& b
   }
 }
 
-/// Backward it reads what its row of the table says, and the gradient.
+/// Backward the kernel reads what its row of the table says, and the gradient.
 inline void ProgramRun::run_binary(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   const auto& [function, second, of] = kernel.as<stratplan::Binary>();
@@ -495,20 +496,20 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
       return;
     }
     case KernelKind::Unscale:
-    case KernelKind::AdjustLossScale:
-      return;  // without a backward phase in numbers there is no overflow
+    case KernelKind::AdjustLossScale: return;  // symbolic values never overflow
     case KernelKind::SgdMomentum: return run_update(rank, op);
     case KernelKind::Sgd:
     case KernelKind::SgdNesterov:
     case KernelKind::Adam:
     case KernelKind::AdamW:
     case KernelKind::SquaredNorms:
-    case KernelKind::Lars: return fail("symbolic runs know momentum alone: " + kernel.key());
+    case KernelKind::Lars:
+      return fail("symbolic runs support only SGD with momentum, not " + kernel.key());
   }
 }
 
-/// After the last op: nothing is left over, every parameter was updated once with the gradients of
-/// just the ranks that share it, and the loss is complete.
+/// Checks the end state: no message is left over, every parameter was updated once with the
+/// gradients of exactly the ranks that share it, and the loss is complete.
 inline void ProgramRun::finish() {
   expect(mail_.empty(), "a message was sent that nobody received");
   for (int rank = 0; rank < ranks_; ++rank) {

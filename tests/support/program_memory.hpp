@@ -1,7 +1,7 @@
 #pragma once
 // One rank's memory for a program whose buffers are placed: the arena and the persistent part, in
-// 2-byte words, each holding a number. The persistent part starts as zeros; what was never written
-// in the arena is not a number, so reading it shows.
+// 2-byte words, each of which holds a number. The persistent part starts as zeros, the arena as
+// NaN, so reading an element that was never written shows.
 #include <fmt/format.h>
 
 #include <limits>
@@ -22,7 +22,7 @@ class ProgramMemory {
 
   static constexpr double unwritten = std::numeric_limits<double>::quiet_NaN();
 
-  /// The elements of a buffer: a view that knows the element size.
+  /// A view of a buffer's elements, which knows the element size.
   class View {
    public:
     View(double* base, std::int64_t stride, std::int64_t size)

@@ -1,8 +1,8 @@
 #pragma once
-// Runs the programs of all ranks on made-up values (symbolic_values.hpp), in one thread, and says
-// what went wrong first: a kernel that reads what it should not, a message nobody sends,
-// collectives in different orders, a deadlock, memory reused too early, a gradient reduced over the
-// wrong ranks.
+// Runs the programs of all ranks on symbolic values (symbolic_values.hpp), in one thread, and
+// reports the first fault: a kernel that reads wrong values, a message that nobody sends,
+// collectives in different orders, a deadlock, memory reused too early, or a gradient reduced over
+// the wrong ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class ProgramRun {
 
   const std::vector<Program>& programs() const { return programs_; }
 
-  /// The first problem, or nothing. `seed` decides which rank and stream goes next.
+  /// Returns the first problem, or an empty string. `seed` decides the order of ranks and streams.
   std::string run(Order order = Order::Program, unsigned seed = 1) {
     try {
       start(order);
@@ -94,7 +94,8 @@ class ProgramRun {
     }
   }
 
-  /// Tries all queues in random order; true if any op finished. Fails if some are stuck.
+  /// Tries all queues in random order. Returns whether an op is left. Fails if no queue can
+  /// proceed.
   bool advance(std::mt19937& random) {
     std::shuffle(queues_.begin(), queues_.end(), random);
     bool any = false, left = false;
@@ -106,8 +107,8 @@ class ProgramRun {
     if (!any && left) {
       for (const Queue& queue : queues_)
         if (queue.next < queue.ops.size())
-          fail(fmt::format("{}deadlock: waits for ever at step {}",
-                           where(queue.rank, step_of(queue)), queue.ops[queue.next]));
+          fail(fmt::format("{}deadlock: waits forever at op {}", where(queue.rank, step_of(queue)),
+                           queue.ops[queue.next]));
     }
     return left;
   }
@@ -326,8 +327,8 @@ class ProgramRun {
     });
   }
 
-  /// Of kernels that are the same in both directions: whether this one is a layer's forward one,
-  /// perhaps made again in the backward phase.
+  /// For kernels that are the same in both directions: returns whether this one computes a layer's
+  /// output, perhaps in recomputation.
   bool makes_output(int rank, const Op& op) const {
     return buffer(rank, op.writes.at(0)).tensor_class == TensorClass::Activation;
   }
@@ -376,7 +377,7 @@ class ProgramRun {
 
 namespace stratplan::test {
 
-/// Each layer under the legal decomposition nearest to the wanted one.
+/// Returns for each layer the legal decomposition nearest to the wanted one.
 inline LayerDecompositions everywhere(const Network& network, const Decomposition& wanted) {
   LayerDecompositions decompositions;
   for (const Layer& layer : network.layers)
@@ -386,7 +387,8 @@ inline LayerDecompositions everywhere(const Network& network, const Decompositio
   return decompositions;
 }
 
-/// The first problem in program order, then on concurrent streams in a random order; or nothing.
+/// Returns the first problem in program order, then on concurrent streams in a random order, or an
+/// empty string.
 inline std::string problem_with(const Network& network, const LayerDecompositions& decompositions,
                                 const Execution& execution = {}) {
   ProgramRun run(network, decompositions, execution);

@@ -1,6 +1,6 @@
 #pragma once
-// A process that was started as a rank and runs a line of shell instead: one that has not begun,
-// for it has no flight record.
+// A process that is started as a rank but runs a line of shell instead. It counts as a rank that
+// has not begun, since it has no flight record.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +11,8 @@ namespace stratplan::test {
 
 class StartedRank {
  public:
-  /// `variable`: by which its launcher tells the rank, "STRATPLAN_RANK=1".
+  /// `variable`: the variable by which a launcher tells the rank its number, for example
+  /// "STRATPLAN_RANK=1".
   StartedRank(std::string variable, const std::string& script) : process_(fork()) {
     if (process_ != 0) return;
     char* const environment[] = {variable.data(), nullptr};

@@ -1,6 +1,6 @@
 #pragma once
-// Values that differ from the default, and from each other, in every member that a list of fields
-// (model/base/json/fields.hpp) reaches.
+// Values that differ from the default, and from each other, in every member that a fields() list
+// reaches (model/base/json/fields.hpp).
 #include <cstddef>
 #include <string>
 #include <type_traits>
@@ -47,7 +47,7 @@ Value strange() {
   return value;
 }
 
-/// Calls visit(name, leaf) with each leaf that a list of fields reaches, in order.
+/// Calls visit(name, leaf) for each leaf that a fields() list reaches, in order.
 template <class Value, class Visit>
 void for_each_leaf(Value& value, const std::string& name, const Visit& visit) {
   if constexpr (HasFields<Value>)
@@ -62,7 +62,7 @@ void for_each_leaf(Value& value, const std::string& name, const Visit& visit) {
     for (auto& element : value) for_each_leaf(element, name, visit);
 }
 
-/// Copies with one strange leaf each, and its name.
+/// Returns copies with one strange leaf each, and the leaf's name.
 template <class Value>
 std::vector<std::pair<std::string, Value>> with_one_strange_leaf(const Value& value) {
   std::vector<std::pair<std::string, Value>> copies;
@@ -78,7 +78,7 @@ std::vector<std::pair<std::string, Value>> with_one_strange_leaf(const Value& va
   return copies;
 }
 
-/// Names of the leaves in which two values agree.
+/// Appends the names of the leaves in which two values agree.
 template <class Value>
 void find_equal(const Value& a, const Value& b, const std::string& name,
                 std::vector<std::string>& equal) {

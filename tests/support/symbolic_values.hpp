@@ -1,15 +1,15 @@
 #pragma once
-// What every tensor of a network should hold if each layer computed a made-up integer per global
-// element: a judge for data movement that needs no arithmetic of layers. It follows from global
-// shapes and regions alone, element by element, and knows of no message.
+// The values that every tensor of a network should hold if each layer computed a made-up integer
+// per global element. This judge of data movement needs no arithmetic of layers. It follows from
+// global shapes and regions alone, element by element, and knows of no message.
 //
-//   forward   value(layer, g)     a hash of layer and element; where the layer sums over ranks,
-//                                 each rank's term is part_value and their sum counts
-//   backward  gradient(layer, g)  sum over the consumers of what each contributes: a point-wise
-//                                 layer passes its own gradient on; a layer that
-//                                 places its inputs that of the place; any other layer contributes
-//                                 a hash of (consumer, rank) on the region
-//                                 that this rank read, each Redundant group once
+//   forward   value(layer, g)     A hash of layer and element. Where the layer sums over ranks,
+//                                 each rank's term is part_value, and the value is their sum.
+//   backward  gradient(layer, g)  The sum of the consumers' contributions. A point-wise layer
+//                                 contributes its own gradient. A layer that places its inputs
+//                                 contributes the gradient at that place. Any other layer
+//                                 contributes a hash of (consumer, rank) on the region that the
+//                                 rank read; each Redundant group contributes once.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -19,9 +19,9 @@
 
 namespace stratplan::test {
 
-using Element = std::array<std::int64_t, axis_count>;  ///< global index N, C, D, H, W
+using Element = std::array<std::int64_t, axis_count>;  ///< global index along N, C, D, H, W
 
-/// Calls visit(element) for each element of a region, channels innermost: the order in memory.
+/// Calls visit(element) for each element of a region, channels innermost, as in memory.
 template <class Visit>
 void for_each_element(const Region& region, Visit&& visit) {
   const auto& in = region.interval;
@@ -32,7 +32,7 @@ void for_each_element(const Region& region, Visit&& visit) {
           for (std::int64_t c = in[1].begin; c < in[1].end; ++c) visit(Element{n, c, d, h, w});
 }
 
-/// Position of an element in a dense channels-last buffer over `region`.
+/// Returns the position of an element in a dense channels-last buffer over `region`.
 inline std::size_t position_in(const Region& region, const Element& element) {
   std::int64_t position = 0;
   for (const std::size_t axis : {0U, 2U, 3U, 4U, 1U}) {
@@ -42,7 +42,7 @@ inline std::size_t position_in(const Region& region, const Element& element) {
   return static_cast<std::size_t>(position);
 }
 
-/// A small made-up integer, different for most neighbours.
+/// Returns a small made-up integer, different for most neighbours.
 inline double made_up(std::int64_t a, std::int64_t b, const Element& element) {
   std::uint64_t hash = static_cast<std::uint64_t>(a * 7919 + b * 104729 + 17);
   for (const std::int64_t index : element)
@@ -71,7 +71,7 @@ class SymbolicValues {
     return decompositions_[static_cast<std::size_t>(layer)];
   }
 
-  /// What this rank computes of an element before any sum over ranks.
+  /// Returns this rank's term of an element, before any sum over ranks.
   double part_value(LayerIndex layer, int rank, const Element& element) const {
     return made_up(layer, 0, element) + 3 * part_of(layer, rank);
   }
@@ -85,7 +85,7 @@ class SymbolicValues {
     return gradients_[static_cast<std::size_t>(layer)]
                      [position_in(whole(network_.layer(layer).output), element)];
   }
-  /// What the kernel of `consumer` on `rank` makes of the gradient of its input.
+  /// Returns the contribution of `consumer`'s kernel on `rank` to the gradient of its input.
   double contribution(LayerIndex consumer, std::size_t input, int rank,
                       const Element& element) const {
     const Layer& layer = network_.layer(consumer);
@@ -104,7 +104,7 @@ class SymbolicValues {
     for (std::size_t axis = 0; axis < axis_count; ++axis) element[axis] += sign * by[axis];
     return element;
   }
-  /// Of the input that lies there, or zero.
+  /// Returns the value of the input that lies at this element, or zero.
   double placed_value(const Layer& layer, const Element& element) const {
     for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
       const Element inside = translated(element, layer.origin(input), -1);

@@ -1,5 +1,5 @@
 #pragma once
-// A folder of a test's own that goes when the test does.
+// A folder that is removed at the end of a test.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ class TemporaryFolder {
     std::ofstream(path_ / name, std::ios::binary) << contents;
     return *this / name;
   }
-  /// How many files and folders lie directly in it.
+  /// Returns the number of files and folders directly in it.
   std::ptrdiff_t entries() const {
     return std::distance(std::filesystem::directory_iterator(path_), {});
   }

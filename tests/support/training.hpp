@@ -1,5 +1,5 @@
 #pragma once
-// Small trainings in one process: a network, a decomposition, and what they came to.
+// Small trainings in one process: networks on all ranks of a decomposition, and their results.
 #include <functional>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@
 
 namespace stratplan::test {
 
-/// One rank in the middle of its training.
+/// One rank during its training.
 struct Rank {
   const Network& network;
   const Program& program;
@@ -22,7 +22,7 @@ struct Rank {
   Communicator& communicator;
 };
 
-/// Runs `body` on all ranks of a uniform decomposition, parameters initialized, on the reference
+/// Initializes parameters and runs `body` on all ranks of a uniform decomposition, on the reference
 /// backend.
 inline void on_ranks(const Network& network, const std::string& grid,
                      const TrainingSettings& settings, const std::function<void(Rank&)>& body,
@@ -41,13 +41,13 @@ inline void on_ranks(const Network& network, const std::string& grid,
   });
 }
 
-/// Everything that training goes on from, by name and in the program's order; on rank 0.
+/// Returns all parameters, by name and in the program's order, on rank 0.
 inline std::vector<NamedTensor> parameters(Rank& rank) {
   return gather_parameters(rank.network, rank.program, rank.executor, rank.communicator,
                            ParameterPart::Value);
 }
 
-/// Parameters after steps [first, end).
+/// Trains steps [first, end).
 inline void train_steps(Rank& rank, std::int64_t first, std::int64_t end) {
   for (std::int64_t step = first; step < end; ++step) {
     rank.executor.run(step);
@@ -58,11 +58,11 @@ inline void train_steps(Rank& rank, std::int64_t first, std::int64_t end) {
 struct Trained {
   std::vector<NamedTensor> gradients;  ///< of the last step, and its loss
   std::vector<NamedTensor> parameters;
-  std::vector<NamedTensor> running;  ///< statistics, of networks that keep any
+  std::vector<NamedTensor> running;  ///< running statistics, if the network keeps any
 };
 
-/// One rank's two steps of training with `communicator`; what they came to, brought together with
-/// `gathering`, is on rank 0.
+/// Trains one rank for two steps with `communicator`. Returns the results on rank 0, gathered with
+/// `gathering`.
 inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions,
                                const Execution& execution, Backend& backend,
                                Communicator& communicator, Communicator& gathering) {
@@ -89,7 +89,7 @@ inline Trained train_two_steps(const Network& network, const LayerDecompositions
                          communicator, gathering);
 }
 
-/// The same on all ranks of the decompositions, over loopback; rank 0's.
+/// Trains on all ranks of the decompositions over loopback, and returns rank 0's results.
 inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions,
                                const Execution& execution, const char* backend_name) {
   Trained outcome;
@@ -101,7 +101,7 @@ inline Trained train_two_steps(const Network& network, const LayerDecompositions
   return outcome;
 }
 
-/// The first tensor that differs in any bit, or nothing.
+/// Returns the first tensor that differs in any bit, or an empty string.
 inline std::string first_difference(const Trained& a, const Trained& b) {
   for (const auto part : {&Trained::gradients, &Trained::parameters, &Trained::running}) {
     if ((a.*part).size() != (b.*part).size()) return "another number of tensors";

@@ -1,4 +1,4 @@
-// Generated data are what their headers say.
+// Generated data sets have the properties that their headers promise.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,8 +66,8 @@ TEST(Cosmo, TheFieldHasTheSpectrumOfItsParameters) {
     }
     const double mean_power = std::accumulate(powers.begin(), powers.end(), 0.0) / cells;
     const double unit = cells * sample.cosmology.sigma * sample.cosmology.sigma / mean_power;
-    // In shells of wave numbers: what was found over what the theory says, mode by mode. The first
-    // shell, of some 130 modes, scatters by 0.12.
+    // Ratio of measured to theoretical power, averaged in shells of wave numbers. The first shell,
+    // of some 130 modes, scatters by 0.12.
     std::vector<double> ratio(5), count(5);
     for (std::size_t i = 1; i < modes.size(); ++i) {
       if (wave_numbers[i] >= 0.5) continue;
@@ -101,8 +101,8 @@ TEST(Cosmo, TargetsHaveMeanZeroAndVarianceOne) {
     }
   }
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(sum[i], 0, 0.13) << i;      // standard deviation 0.032
-    EXPECT_NEAR(squares[i], 1, 0.12) << i;  // 0.028
+    EXPECT_NEAR(sum[i], 0, 0.13) << i;      // the standard deviation is 0.032
+    EXPECT_NEAR(squares[i], 1, 0.12) << i;  // the standard deviation is 0.028
   }
 }
 
@@ -128,8 +128,8 @@ TEST(Mesh, ChannelsBelongToTheSameCells) {
 }
 
 TEST(Mesh, ACellIsTangledWhereItsMeanJacobianIsNegative) {
-  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a
-  // negative one implies a tangled cell; and on smooth maps little else is tangled. Some cells are,
+  // The mean of the four corners' Jacobians is the cross product of the mean edges, so a negative
+  // one implies a tangled cell. On smooth maps few other cells are tangled. Some cells are tangled,
   // most are not.
   constexpr std::int64_t size = 64;
   std::int64_t tangled = 0, negative = 0, agree = 0;

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
-"""Holds PyTorch's version of a network (pytorch_network.py) against stratplan's: the number of parameters, and from the same weights and data the loss and every
-gradient of the first step. PyTorch in double precision is the judge: stratplan may be not much farther from it than PyTorch in single precision, which rounds alike.
+"""Compares PyTorch's version of a network (pytorch_network.py) with stratplan's.
 
     check_network.py STRATPLAN NETWORK.json [--batch 2] [--size 64,64]
 
-Dropout is left out, for its draws differ. Exit code 0: they agree, 1: they do not, 77: there is no PyTorch here.
+Compares the number of parameters and, from the same weights and data, the loss and every gradient
+of the first step. PyTorch in double precision is the judge. stratplan may be not much farther from
+it than PyTorch in single precision, which rounds alike. Dropout is left out, since its random draws
+differ. Exit code 0: they agree; 1: they do not; 77: PyTorch is missing.
 """
+
 import argparse
 import json
 import pathlib
@@ -22,9 +25,10 @@ except ImportError as missing:
     print(f"skipped: {missing} (on Debian: apt-get install python3-torch)")
     sys.exit(77)
 
-# Of relative distances, in the Euclidean norm. Rounding grows through normalizations over few values, and where a sign turns at a ReLU a gradient jumps: how far it
-# comes is the network's own, so PyTorch's distance is the measure; where by chance no sign turns in PyTorch's that is next to nothing, so there are several draws
-# of data. A mistake shows in all of them.
+# Limits of relative distances, in the Euclidean norm. Rounding grows through normalizations over
+# few values, and a gradient jumps where a sign changes at a ReLU. How far depends on the network,
+# so PyTorch's own distance is the measure. If by chance no sign changes in PyTorch's run, that
+# distance is next to nothing, so data is drawn several times. A mistake shows in all draws.
 FARTHER, ROUNDING, DRAWS = 3, 1e-5, 3
 
 
@@ -34,7 +38,12 @@ def tensors(path):
     header = json.loads(data[8 : 8 + length])
     header.pop("__metadata__", None)
     body = data[8 + length :]
-    return {name: torch.tensor(numpy.frombuffer(body[slice(*entry["data_offsets"])], "<f4").reshape(entry["shape"])) for name, entry in header.items()}
+    return {
+        name: torch.tensor(
+            numpy.frombuffer(body[slice(*entry["data_offsets"])], "<f4").reshape(entry["shape"])
+        )
+        for name, entry in header.items()
+    }
 
 
 def without_dropout(document):
@@ -45,18 +54,58 @@ def without_dropout(document):
 
 
 def run_stratplan(program, document, network, folder):
-    """One step without learning, from the program's own weights: those, the losses, the gradients."""
+    """Runs one step with a learning rate of zero from the program's own weights.
+
+    Returns samples, labels or targets, the loss, weights by name, gradients by name.
+    """
     x, wanted = network.random_data(document["batch"])
     (folder / "data").mkdir()
     numpy.save(folder / "data/x.npy", x.numpy())
     numpy.save(folder / "data/y.npy", wanted.numpy())
     (folder / "network.json").write_text(json.dumps(document))
     quiet = {"check": True, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    subprocess.run([program, "plan", folder / "network.json", "-n", "1", "--uniform", "N1", "-o", folder / "plan.json"], **quiet)
-    ran = subprocess.run([program, "run", folder / "plan.json", "--steps", "1", "--lr", "0", "--in-order", "--json", "--data", folder / "data",
-                          "--dump", folder / "gradients", "--checkpoint", folder / "weights"], **quiet)
+    subprocess.run(
+        [
+            program,
+            "plan",
+            folder / "network.json",
+            "-n",
+            "1",
+            "--uniform",
+            "N1",
+            "-o",
+            folder / "plan.json",
+        ],
+        **quiet,
+    )
+    ran = subprocess.run(
+        [
+            program,
+            "run",
+            folder / "plan.json",
+            "--steps",
+            "1",
+            "--lr",
+            "0",
+            "--in-order",
+            "--json",
+            "--data",
+            folder / "data",
+            "--dump",
+            folder / "gradients",
+            "--checkpoint",
+            folder / "weights",
+        ],
+        **quiet,
+    )
     (checkpoint,) = (folder / "weights").glob("*.safetensors")
-    return x, wanted, json.loads(ran.stdout)["losses"][0], tensors(checkpoint), tensors(folder / "gradients")
+    return (
+        x,
+        wanted,
+        json.loads(ran.stdout)["losses"][0],
+        tensors(checkpoint),
+        tensors(folder / "gradients"),
+    )
 
 
 def run_torch(network, x, wanted, weights):
@@ -71,28 +120,42 @@ def run_torch(network, x, wanted, weights):
 
 
 def in_double(network, x, wanted, weights):
-    return run_torch(network.double(), x.double(), wanted.double() if wanted.is_floating_point() else wanted, weights)
+    return run_torch(
+        network.double(),
+        x.double(),
+        wanted.double() if wanted.is_floating_point() else wanted,
+        weights,
+    )
 
 
 def worst_distance(gradients, exact):
-    """The greatest relative one, and whose."""
-    return max((float((gradients[name].reshape(g.shape) - g).norm() / g.norm().clamp(min=1e-12)), name) for name, g in exact.items())
+    """Returns the greatest relative distance, and the gradient's name."""
+    return max(
+        (float((gradients[name].reshape(g.shape) - g).norm() / g.norm().clamp(min=1e-12)), name)
+        for name, g in exact.items()
+    )
 
 
 def agrees(options, document, seed):
-    """On this draw of data."""
+    """Returns whether both agree on the data drawn with this seed."""
     torch.manual_seed(seed)
     network = Network(document)
     with tempfile.TemporaryDirectory() as folder:
-        x, wanted, loss, weights, gradients = run_stratplan(options.program, document, network, pathlib.Path(folder))
+        x, wanted, loss, weights, gradients = run_stratplan(
+            options.program, document, network, pathlib.Path(folder)
+        )
     count, trained = sum(p.numel() for p in network.parameters()), network.parameters_by_layer()
     parameters = sum(weights[name].numel() for name in trained)
     same = count == parameters and set(trained) == set(name for name in gradients if name != "loss")
     single_loss, in_single = run_torch(network, x, wanted, weights)
     exact_loss, exact = in_double(network, x, wanted, weights)
     ours, theirs = worst_distance(gradients, exact), worst_distance(in_single, exact)
-    print(f"{document['name']}: {count} parameters, stratplan {parameters}; loss {exact_loss:.7g}, stratplan {loss:.7g}, PyTorch {single_loss:.7g}; "
-          f"gradients are at most {ours[0]:.1e} off ({ours[1]}), PyTorch's {theirs[0]:.1e} ({theirs[1]})")
+    print(
+        f"{document['name']}: {count} parameters, stratplan {parameters}; "
+        f"loss {exact_loss:.7g}, stratplan {loss:.7g}, PyTorch {single_loss:.7g}; "
+        f"gradients are at most {ours[0]:.1e} off ({ours[1]}), "
+        f"PyTorch's {theirs[0]:.1e} ({theirs[1]})"
+    )
     near = abs(loss / exact_loss - 1) <= FARTHER * abs(single_loss / exact_loss - 1) + ROUNDING
     return same and near and ours[0] <= FARTHER * theirs[0] + ROUNDING
 

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""PyTorch (float64) as the judge of every kind of layer: values, and gradients of inputs and parameters.
+"""PyTorch (float64) judges every kind of layer: values, and gradients of inputs and parameters.
 
     judge.py WRITE_CASES FOLDER
 
-Runs WRITE_CASES, which writes FOLDER/cases.json and FOLDER/cases.safetensors, computes the same layers from the same inputs and output gradients, and
-prints one line a tensor that differs. Exit code 0: all agree, 1: some do not, 77: there is no PyTorch here.
+Runs WRITE_CASES, which writes FOLDER/cases.json and FOLDER/cases.safetensors. Computes the same
+layers from the same inputs and output gradients, and prints one line per tensor that differs.
+Exit code 0: all agree; 1: some do not; 77: PyTorch is missing.
 """
+
 import json
 import pathlib
 import struct
@@ -20,12 +22,13 @@ except ImportError as missing:
     print(f"skipped: {missing} (on Debian: apt-get install python3-torch)")
     sys.exit(77)
 
-# Relative, in the Euclidean norm. Values are single-precision results of sums of at most a few hundred terms of mixed signs: errors of some units of 2^-24.
+# Relative, in the Euclidean norm. Values are single-precision results of sums of at most a few
+# hundred terms of mixed signs, with errors of some units of 2^-24.
 TOLERANCE = 2e-6
 
 
 def padded(x, windows, value=0.0):
-    """The padding of all three axes at once, the last axis first, as torch wants it."""
+    """Returns x padded on all three axes at once. torch expects the last axis first."""
     return F.pad(x, [side for w in reversed(windows) for side in w["padding"]], value=value)
 
 
@@ -35,13 +38,30 @@ def along(windows, key):
 
 def convolution(a, x, p, _):
     w = a["windows"]
-    return F.conv3d(padded(x[0], w), p["weights"], p.get("bias"), along(w, "stride"), 0, along(w, "dilation"), a["groups"])
+    return F.conv3d(
+        padded(x[0], w),
+        p["weights"],
+        p.get("bias"),
+        along(w, "stride"),
+        0,
+        along(w, "dilation"),
+        a["groups"],
+    )
 
 
 def transposed_convolution(a, x, p, _):
-    """Padding is what is cut off from the whole output; the two sides of an axis may differ."""
+    """Padding is cut off from the whole output; the two sides of an axis may differ."""
     w = a["windows"]
-    whole = F.conv_transpose3d(x[0], p["weights"], p.get("bias"), along(w, "stride"), 0, a["output_padding"], a["groups"], along(w, "dilation"))
+    whole = F.conv_transpose3d(
+        x[0],
+        p["weights"],
+        p.get("bias"),
+        along(w, "stride"),
+        0,
+        a["output_padding"],
+        a["groups"],
+        along(w, "dilation"),
+    )
     (d0, d1), (h0, h1), (w0, w1) = along(w, "padding")
     return whole[:, :, d0 : whole.shape[2] - d1, h0 : whole.shape[3] - h1, w0 : whole.shape[4] - w1]
 
@@ -52,14 +72,18 @@ def fully_connected(a, x, p, _):
 
 def max_pool(a, x, p, _):
     w = a["windows"]
-    return F.max_pool3d(padded(x[0], w, -torch.inf), along(w, "kernel"), along(w, "stride"), 0, along(w, "dilation"))
+    return F.max_pool3d(
+        padded(x[0], w, -torch.inf), along(w, "kernel"), along(w, "stride"), 0, along(w, "dilation")
+    )
 
 
 def average_pool(a, x, p, _):
     w = a["windows"]
 
     def sums(t):
-        return F.avg_pool3d(padded(t, w), along(w, "kernel"), along(w, "stride"), divisor_override=1)
+        return F.avg_pool3d(
+            padded(t, w), along(w, "kernel"), along(w, "stride"), divisor_override=1
+        )
 
     taps = numpy.prod(along(w, "kernel"))
     return sums(x[0]) / (taps if a["count_padding"] else sums(torch.ones_like(x[0])))
@@ -73,7 +97,9 @@ def upsample(a, x, p, _):
 
 def batch_norm(a, x, p, run):
     sets = x[0].split(run["statistics_samples"])
-    return torch.cat([F.batch_norm(s, None, None, p["scale"], p["shift"], True, eps=a["epsilon"]) for s in sets])
+    return torch.cat(
+        [F.batch_norm(s, None, None, p["scale"], p["shift"], True, eps=a["epsilon"]) for s in sets]
+    )
 
 
 def local_response_norm(a, x, p, _):
@@ -81,9 +107,11 @@ def local_response_norm(a, x, p, _):
 
 
 def dropout(a, x, p, run):
-    """Which elements stay is the network's own draw; about as many as the probability says must."""
+    """The elements that stay are stratplan's own draw; their share must match the probability."""
     stays = run["y"] != 0
-    assert abs(stays.double().mean() - (1 - a["probability"])) < 0.05, "another share of the elements stays"
+    assert (
+        abs(stays.double().mean() - (1 - a["probability"])) < 0.05
+    ), "another share of the elements stays"
     return x[0] * stays / (1 - a["probability"])
 
 
@@ -93,7 +121,8 @@ def dice_loss(a, x, p, run):
     return 1 - ((2 * sums[0] + a["epsilon"]) / (sums[1] + sums[2] + a["epsilon"])).mean()
 
 
-# What a layer with attributes a makes of its inputs x (a list) and parameters p (by name); `run` has what else the case recorded.
+# Functions that compute a layer from its attributes a, its inputs x (a list) and its parameters p
+# (by name). `run` holds the case's other recorded tensors.
 KINDS = {
     "convolution": convolution,
     "fully_connected": fully_connected,
@@ -101,8 +130,12 @@ KINDS = {
     "average_pool": average_pool,
     "global_average_pool": lambda a, x, p, run: x[0].mean((2, 3, 4), keepdim=True),
     "batch_norm": batch_norm,
-    "instance_norm": lambda a, x, p, run: F.instance_norm(x[0], weight=p["scale"], bias=p["shift"], eps=a["epsilon"]),
-    "group_norm": lambda a, x, p, run: F.group_norm(x[0], a["groups"], p["scale"], p["shift"], a["epsilon"]),
+    "instance_norm": lambda a, x, p, run: F.instance_norm(
+        x[0], weight=p["scale"], bias=p["shift"], eps=a["epsilon"]
+    ),
+    "group_norm": lambda a, x, p, run: F.group_norm(
+        x[0], a["groups"], p["scale"], p["shift"], a["epsilon"]
+    ),
     "relu": lambda a, x, p, run: F.relu(x[0]),
     "leaky_relu": lambda a, x, p, run: F.leaky_relu(x[0], a["constants"][0]),
     "sigmoid": lambda a, x, p, run: torch.sigmoid(x[0]),
@@ -110,7 +143,9 @@ KINDS = {
     "elu": lambda a, x, p, run: F.elu(x[0], a["constants"][0]),
     "silu": lambda a, x, p, run: F.silu(x[0]),
     "hard_swish": lambda a, x, p, run: F.hardswish(x[0]),
-    "hard_sigmoid": lambda a, x, p, run: torch.clamp(a["constants"][0] * x[0] + a["constants"][1], 0, 1),
+    "hard_sigmoid": lambda a, x, p, run: torch.clamp(
+        a["constants"][0] * x[0] + a["constants"][1], 0, 1
+    ),
     "softplus": lambda a, x, p, run: F.softplus(x[0]),
     "mish": lambda a, x, p, run: F.mish(x[0]),
     "selu": lambda a, x, p, run: F.selu(x[0]),
@@ -153,11 +188,15 @@ def read_safetensors(path):
 
 def parameters_of(layer, run):
     prefix = layer["name"] + "."
-    return {name[len(prefix) :]: tensor.requires_grad_() for name, tensor in run.items() if name.startswith(prefix)}
+    return {
+        name[len(prefix) :]: tensor.requires_grad_()
+        for name, tensor in run.items()
+        if name.startswith(prefix)
+    }
 
 
 def judged(case, run):
-    """Pairs (name, expected) for one case: what torch makes of the recorded inputs."""
+    """Yields pairs (name, expected) for one case, computed by torch from the recorded inputs."""
     run["statistics_samples"] = case["statistics_samples"]
     inputs = [run[f"x{i}"].requires_grad_() for i in range(len(case["probes"]))]
     values, parameters = dict(zip(case["probes"], inputs)), {}
@@ -166,7 +205,7 @@ def judged(case, run):
         y = KINDS[layer["kind"]](layer, [values[name] for name in layer["inputs"]], own, run)
         values[layer["name"]] = y
         parameters.update({layer["name"] + "." + name: tensor for name, tensor in own.items()})
-    y.backward(run.get("dy"))  # of a loss: 1
+    y.backward(run.get("dy"))  # a loss has no dy: its gradient is 1
     yield ("y" if "y" in run else "d loss", y.detach())
     for i, x in enumerate(inputs):
         yield f"dx{i}", x.grad
@@ -177,7 +216,9 @@ def judged(case, run):
 def difference(expected, actual):
     if expected.numel() == actual.numel() == 1:
         expected, actual = expected.reshape(1), actual.reshape(1)
-    assert expected.shape == actual.shape, f"shape {list(actual.shape)}, torch has {list(expected.shape)}"
+    assert (
+        expected.shape == actual.shape
+    ), f"found shape {list(actual.shape)}, torch has {list(expected.shape)}"
     return float((expected - actual).norm() / expected.norm().clamp(min=1e-30))
 
 
@@ -190,7 +231,11 @@ def main(program, folder):
         worst = 0.0
         for case in document["cases"]:
             prefix = f"{backend}/{case['name']}/"
-            run = {name[len(prefix) :]: tensor.clone() for name, tensor in tensors.items() if name.startswith(prefix)}
+            run = {
+                name[len(prefix) :]: tensor.clone()
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
             for name, expected in judged(case, run):
                 found = difference(expected, run[name])
                 worst = max(worst, found)
@@ -199,7 +244,10 @@ def main(program, folder):
                     wrong += 1
                     print(f"{prefix}{name} differs by {found:.1e}")
         print(f"{backend}: {len(document['cases'])} cases, worst difference {worst:.1e}")
-    print(f"{compared} tensors compared with torch {torch.__version__}, {wrong} of them beyond {TOLERANCE:.0e}")
+    print(
+        f"{compared} tensors compared with torch {torch.__version__}, "
+        f"{wrong} of them beyond {TOLERANCE:.0e}"
+    )
     return 1 if wrong else 0
 
 

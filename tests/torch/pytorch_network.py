@@ -1,11 +1,14 @@
-"""A network.json as a PyTorch module: the same layers, attributes and defaults as schemas/network.schema.json says, 2-D or 3-D.
+"""A network.json as a PyTorch module, 2-D or 3-D, with the kinds, attributes and defaults of
+schemas/network.schema.json.
 
-    document = read(path, batch, size)          what the command line would replace, replaced
-    network = Network(document)                 a torch.nn.Module; network(samples) is what the loss layer reads
+    document = read(path, batch, size)   replaces batch and size, as the command line does
+    network = Network(document)          a torch.nn.Module; network(samples) is the loss's input
     network.loss(output, wanted)
 
-Batch normalization takes its statistics over all samples that pass through at once: the process's share of the batch, which DistributedDataParallel divides.
+Batch normalization takes its statistics over all samples that pass through at once: the process's
+share of the batch, which DistributedDataParallel divides.
 """
+
 import json
 
 import torch
@@ -38,17 +41,17 @@ def per_axis(value, axes):
 
 
 def sides(padding, axes):
-    """[before, after] of each axis."""
+    """Returns [before, after] of each axis."""
     return [side if isinstance(side, list) else [side, side] for side in per_axis(padding, axes)]
 
 
 def for_pad(padding):
-    """As F.pad wants it: the last axis first."""
+    """Returns padding in F.pad's order: the last axis first."""
     return [side for axis in reversed(padding) for side in axis]
 
 
 class Function(nn.Module):
-    """What PyTorch has as a function only."""
+    """A module for a function that PyTorch has no module for."""
 
     def __init__(self, function):
         super().__init__()
@@ -59,7 +62,7 @@ class Function(nn.Module):
 
 
 class Padded(nn.Module):
-    """Padding that differs between the two sides of an axis; PyTorch's layers pad both alike."""
+    """A layer behind padding whose two sides of an axis may differ; PyTorch pads both alike."""
 
     def __init__(self, padding, layer, value=0.0):
         super().__init__()
@@ -70,7 +73,7 @@ class Padded(nn.Module):
 
 
 class Cropped(nn.Module):
-    """A transposed convolution's padding is what is cut off its whole output."""
+    """A transposed convolution whose padding is cut off from its whole output."""
 
     def __init__(self, layer, padding):
         super().__init__()
@@ -81,12 +84,12 @@ class Cropped(nn.Module):
 
 
 def key(layer):
-    """Modules' names must not have dots."""
+    """Returns the name of the layer's module, which must not contain dots."""
     return layer["name"].replace(".", "/")
 
 
 def output_shape(layer, inputs):
-    """Channels and extents of a sample."""
+    """Returns channels and extents of a sample."""
     kind, (channels, *extents) = layer["kind"], inputs[0]
     axes = len(extents)
     if kind == "fully_connected":
@@ -96,7 +99,10 @@ def output_shape(layer, inputs):
     if kind == "global_average_pool":
         return (channels, *[1] * axes)
     if kind == "upsample":
-        return (channels, *[extent * factor for extent, factor in zip(extents, per_axis(layer["scale"], axes))])
+        return (
+            channels,
+            *[extent * factor for extent, factor in zip(extents, per_axis(layer["scale"], axes))],
+        )
     if kind not in ("convolution", "transposed_convolution", "max_pool", "average_pool", "pad"):
         return inputs[0]
     kernel = per_axis(layer.get("kernel", 1), axes)
@@ -105,7 +111,9 @@ def output_shape(layer, inputs):
     padding = [sum(side) for side in sides(layer.get("padding", 0), axes)]
     if kind == "transposed_convolution":
         more = per_axis(layer.get("output_padding", 0), axes)
-        made = [(x - 1) * t + s + m - p for x, t, s, m, p in zip(extents, stride, spans, more, padding)]
+        made = [
+            (x - 1) * t + s + m - p for x, t, s, m, p in zip(extents, stride, spans, more, padding)
+        ]
     else:
         made = [(x + p - s) // t + 1 for x, p, s, t in zip(extents, padding, spans, stride)]
     return (layer.get("filters", channels), *made)
@@ -120,11 +128,13 @@ def before(padding):
 
 
 class Builder:
-    """One layer of the document, given its input's shape (channels, extents)."""
+    """Makes one layer of the document, given its input's shape (channels, extents)."""
 
     def __init__(self, axes, running_momentum):
         self.axes = axes
-        self.running = {"momentum": running_momentum} if running_momentum else {"track_running_stats": False}
+        self.running = (
+            {"momentum": running_momentum} if running_momentum else {"track_running_stats": False}
+        )
 
     def module(self, layer, shape):
         return getattr(self, layer["kind"])(layer, shape)
@@ -138,25 +148,51 @@ class Builder:
     def convolution(self, layer, shape):
         padding = sides(layer.get("padding", 0), self.axes)
         symmetric = is_symmetric(padding)
-        made = self.of_axes("Conv")(shape[0], layer["filters"], self.along(layer, "kernel", 1), self.along(layer, "stride", 1), before(padding) if symmetric else 0,
-                                    self.along(layer, "dilation", 1), layer.get("groups", 1), layer.get("bias", False))
+        made = self.of_axes("Conv")(
+            shape[0],
+            layer["filters"],
+            self.along(layer, "kernel", 1),
+            self.along(layer, "stride", 1),
+            before(padding) if symmetric else 0,
+            self.along(layer, "dilation", 1),
+            layer.get("groups", 1),
+            layer.get("bias", False),
+        )
         return made if symmetric else Padded(padding, made)
 
     def transposed_convolution(self, layer, shape):
-        padding, more = sides(layer.get("padding", 0), self.axes), self.along(layer, "output_padding", 0)
+        padding, more = sides(layer.get("padding", 0), self.axes), self.along(
+            layer, "output_padding", 0
+        )
         symmetric = is_symmetric(padding)
-        made = self.of_axes("ConvTranspose")(shape[0], layer["filters"], self.along(layer, "kernel", 1), self.along(layer, "stride", 1),
-                                             before(padding) if symmetric else 0, more, layer.get("groups", 1), layer.get("bias", False),
-                                             self.along(layer, "dilation", 1))
+        made = self.of_axes("ConvTranspose")(
+            shape[0],
+            layer["filters"],
+            self.along(layer, "kernel", 1),
+            self.along(layer, "stride", 1),
+            before(padding) if symmetric else 0,
+            more,
+            layer.get("groups", 1),
+            layer.get("bias", False),
+            self.along(layer, "dilation", 1),
+        )
         return made if symmetric else Cropped(made, padding)
 
     def fully_connected(self, layer, shape):
-        return nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(shape).numel(), layer["filters"], layer.get("bias", False)))
+        return nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(torch.Size(shape).numel(), layer["filters"], layer.get("bias", False)),
+        )
 
     def max_pool(self, layer, _):
         padding, kernel = sides(layer.get("padding", 0), self.axes), self.along(layer, "kernel", 1)
         symmetric = is_symmetric(padding)
-        made = self.of_axes("MaxPool")(kernel, self.along(layer, "stride", kernel), before(padding) if symmetric else 0, self.along(layer, "dilation", 1))
+        made = self.of_axes("MaxPool")(
+            kernel,
+            self.along(layer, "stride", kernel),
+            before(padding) if symmetric else 0,
+            self.along(layer, "dilation", 1),
+        )
         return made if symmetric else Padded(padding, made, float("-inf"))
 
     def average_pool(self, layer, _):
@@ -164,8 +200,16 @@ class Builder:
         counted = layer.get("count_padding", True)
         symmetric = is_symmetric(padding)
         if not symmetric and not counted:
-            raise ValueError(f"{layer['name']}: PyTorch has no average over windows without their padding where its two sides differ")
-        made = self.of_axes("AvgPool")(kernel, self.along(layer, "stride", kernel), before(padding) if symmetric else 0, count_include_pad=counted)
+            raise ValueError(
+                f"{layer['name']}: PyTorch has no average pooling that leaves out padding whose "
+                "two sides differ"
+            )
+        made = self.of_axes("AvgPool")(
+            kernel,
+            self.along(layer, "stride", kernel),
+            before(padding) if symmetric else 0,
+            count_include_pad=counted,
+        )
         return made if symmetric else Padded(padding, made)
 
     def global_average_pool(self, _, __):
@@ -181,7 +225,12 @@ class Builder:
         return nn.GroupNorm(layer["groups"], shape[0], layer.get("epsilon", 1e-5))
 
     def local_response_norm(self, layer, _):
-        return nn.LocalResponseNorm(layer.get("local_size", 5), layer.get("alpha", 1e-4), layer.get("beta", 0.75), layer.get("k", 1.0))
+        return nn.LocalResponseNorm(
+            layer.get("local_size", 5),
+            layer.get("alpha", 1e-4),
+            layer.get("beta", 0.75),
+            layer.get("k", 1.0),
+        )
 
     def relu(self, layer, _):
         return nn.ReLU(inplace=layer["alone"])
@@ -215,7 +264,9 @@ class Builder:
         return nn.Mish()
 
     def selu(self, layer, _):
-        alpha, gamma = layer.get("alpha", 1.6732632423543772), layer.get("gamma", 1.0507009873554805)
+        alpha, gamma = layer.get("alpha", 1.6732632423543772), layer.get(
+            "gamma", 1.0507009873554805
+        )
         return Function(lambda x: gamma * F.elu(x, alpha))
 
     def celu(self, layer, _):
@@ -243,7 +294,10 @@ class Builder:
         return nn.PReLU(shape[0])
 
     def clip(self, layer, _):
-        return nn.Hardtanh(layer.get("min", -torch.finfo(torch.float).max), layer.get("max", torch.finfo(torch.float).max))
+        return nn.Hardtanh(
+            layer.get("min", -torch.finfo(torch.float).max),
+            layer.get("max", torch.finfo(torch.float).max),
+        )
 
     def softmax(self, _, __):
         return nn.Softmax(1)
@@ -257,7 +311,11 @@ class Builder:
     def upsample(self, layer, _):
         linear = "bilinear" if self.axes == 2 else "trilinear"
         factor = tuple(float(f) for f in self.along(layer, "scale", 1))
-        return nn.Upsample(scale_factor=factor, mode="nearest") if layer.get("mode", "nearest") == "nearest" else nn.Upsample(scale_factor=factor, mode=linear)
+        return (
+            nn.Upsample(scale_factor=factor, mode="nearest")
+            if layer.get("mode", "nearest") == "nearest"
+            else nn.Upsample(scale_factor=factor, mode=linear)
+        )
 
 
 def dice_loss(output, labels, epsilon):
@@ -290,8 +348,15 @@ class Network(nn.Module):
             elif layer["kind"] in LOSSES:
                 self.loss_layer, self.loss_input = layer, inputs[0]
             else:
-                # In place where nobody else reads the input and its maker does not need it for its gradient either.
-                alone = len(readers[inputs[0]]) == 1 and kinds[inputs[0]] in ("convolution", "transposed_convolution", "batch_norm", "add", "fully_connected")
+                # In place if nothing else reads the input, and the layer that made the input does
+                # not need it for its own gradient.
+                alone = len(readers[inputs[0]]) == 1 and kinds[inputs[0]] in (
+                    "convolution",
+                    "transposed_convolution",
+                    "batch_norm",
+                    "add",
+                    "fully_connected",
+                )
                 self.append({**layer, "alone": alone}, inputs)
 
     def append(self, layer, inputs):
@@ -308,7 +373,7 @@ class Network(nn.Module):
             return sum(values[1:], values[0])
         if layer["kind"] == "subtract":
             return values[0] - values[1]
-        if layer["kind"] == "multiply":  # a vector or a map is broadcast
+        if layer["kind"] == "multiply":  # broadcasts a vector or a map
             return values[0] * values[1]
         if layer["kind"] == "concat":
             return torch.cat(values, 1)
@@ -329,22 +394,31 @@ class Network(nn.Module):
         return F.cross_entropy(output.flatten(1) if wanted.dim() == 1 else output, wanted)
 
     def random_data(self, samples):
-        """What a step reads: samples, and labels or targets."""
-        x, shape = torch.randn(samples, *self.shapes[self.samples["name"]]), self.shapes[self.loss_input]
+        """Returns the data of a step: samples, and labels or targets."""
+        x, shape = (
+            torch.randn(samples, *self.shapes[self.samples["name"]]),
+            self.shapes[self.loss_input],
+        )
         if self.loss_layer["kind"] == "mean_squared_error":
             return x, torch.rand(samples, *shape)
         positions = [extent for extent in shape[1:]]
-        return x, torch.randint(0, shape[0], (samples, *positions) if torch.Size(positions).numel() > 1 else (samples,))
+        return x, torch.randint(
+            0, shape[0], (samples, *positions) if torch.Size(positions).numel() > 1 else (samples,)
+        )
 
     def parameters_by_layer(self):
-        """{"conv1.weights": parameter}: the names that stratplan gives them."""
+        """Returns {"conv1.weights": parameter}, by stratplan's names."""
         ours = {"weight": "weights", "bias": "bias"}
         normalizing = {"weight": "scale", "bias": "shift"}
         found = {}
         for layer, _ in self.order:
             if layer["kind"] in JOINS:
                 continue
-            names = normalizing if layer["kind"].endswith("_norm") else {"weight": "slope"} if layer["kind"] == "prelu" else ours
+            names = (
+                normalizing
+                if layer["kind"].endswith("_norm")
+                else {"weight": "slope"} if layer["kind"] == "prelu" else ours
+            )
             for name, parameter in self.module_of(layer).named_parameters():
                 found[f"{layer['name']}.{names[name.split('.')[-1]]}"] = parameter
         return found

@@ -1,7 +1,7 @@
-// Runs small undivided networks, one or more for each kind of layer, on every backend that was
-// built, and writes what the layers read and made:
+// Runs small undivided networks, at least one for each kind of layer, on every backend that was
+// built. Writes the inputs and outputs of the layers:
 //   write_cases FOLDER      ->  FOLDER/cases.json, FOLDER/cases.safetensors
-// judge.py computes the same with PyTorch. A new kind is a row of `cases` here and an entry of
+// judge.py computes the same with PyTorch. A new kind needs a row of `cases` here and an entry of
 // `KINDS` there.
 #include <cstdio>
 #include <functional>
@@ -24,13 +24,13 @@ using test::Operand;
 using test::Recorded;
 using test::RecordingBackend;
 
-/// input -> probes (convolutions of kernel 1, whose weights' gradients read back the gradient of
-/// what they made) -> chain -> loss.
+/// A network input -> probes -> chain -> loss. Probes are 1x1 convolutions; the gradients of their
+/// weights read back the gradients of their outputs.
 struct Case {
   std::string name;
   std::array<std::int64_t, 4> extents;  ///< C, D, H, W of a sample
-  std::function<LayerIndex(NetworkBuilder&, const std::vector<LayerIndex>&)>
-      chain;  ///< of the last layer; a loss is the end
+  /// adds the chain and returns its last layer; a loss ends the network
+  std::function<LayerIndex(NetworkBuilder&, const std::vector<LayerIndex>&)> chain;
   int probes = 1;
   std::int64_t batch = 3;
   std::int64_t statistics_samples = 2;
@@ -41,14 +41,14 @@ constexpr Window even{.kernel = 4, .stride = 1, .dilation = 1, .pad_before = 1, 
 constexpr Window dilated{.kernel = 2, .stride = 1, .dilation = 3, .pad_before = 0, .pad_after = 0};
 constexpr Window pair{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 0};
 
-/// A chain of one layer on one probe.
+/// Returns a chain of one layer on one probe.
 template <class Add>
 auto one(Add add) {
   return [add](NetworkBuilder& net, const std::vector<LayerIndex>& x) { return add(net, x[0]); };
 }
 
 const Case cases[] = {
-    // name                    C  D  H  W    chain
+    // name, C D H W, chain
     {"convolution", {5, 1, 7, 8}, one([](auto& net, auto x) {
        return net.convolution(x, 6, odd, true);
      })},
@@ -172,8 +172,9 @@ const Case cases[] = {
      })},
 };
 
-/// And one of each pointwise function, and of each of two tensors: of one shape, with a vector of
-/// channels for each sample, and with a map of positions in front.
+/// Returns `cases`, one case for each pointwise function, and for each function of two tensors one
+/// with equal shapes, one with a vector of channels for each sample, and one with a map of
+/// positions as first input.
 std::vector<Case> all_cases() {
   std::vector<Case> all(std::begin(cases), std::end(cases));
   for (const PointwiseFunction function : all_pointwise_functions)
@@ -237,7 +238,7 @@ Json describe(const Network& network, const Layer& layer) {
   return described;
 }
 
-/// The chain's layers, without the loss that was put behind them: `count` of them.
+/// Describes the chain's `count` layers, without the loss that was appended.
 Json describe(const Case& described, const Network& network, std::size_t count) {
   const auto first = 1 + static_cast<std::size_t>(described.probes);
   Json chain = Json::array(), probes = Json::array();
@@ -252,7 +253,7 @@ Json describe(const Case& described, const Network& network, std::size_t count) 
 
 // ---------------------------------------------------------------- runs
 
-/// Random numbers for every parameter, so that no scale is 1 and no shift 0.
+/// Sets every parameter to random numbers, so that no scale is 1 and no shift 0.
 void set_parameters(const Network& network, const Program& program, Executor& executor) {
   for (const ParameterSlice& slice : program.parameters) {
     const RandomStream stream(1, slice.name(network));
@@ -263,7 +264,7 @@ void set_parameters(const Network& network, const Program& program, Executor& ex
   }
 }
 
-/// What one run left behind, under names that begin with the backend and the case.
+/// The results of one run, under names that begin with the backend and the case.
 class Results {
  public:
   Results(std::string prefix, std::vector<NamedTensor>& tensors)
@@ -287,7 +288,7 @@ class Results {
   std::vector<NamedTensor>& tensors_;
 };
 
-/// What the loss read and, in the same order of kinds, the gradient that it made.
+/// Adds the input of the loss and the gradient that it made.
 void add_loss(const RecordingBackend& backend, const Network& network, bool appended,
               Results& results) {
   const LayerIndex loss = network.size() - 1;
@@ -308,8 +309,8 @@ void add_loss(const RecordingBackend& backend, const Network& network, bool appe
 
 void run(const Case& described, const Network& network, bool appended, Backend& inner,
          std::vector<NamedTensor>& tensors) {
-  const Execution apart{.precision = {},
-                        .fuse = false};  // what lies between two layers is what is to be judged
+  // Layers are judged one by one, so nothing is fused.
+  const Execution apart{.precision = {}, .fuse = false};
   const Program program = lower(network, LayerDecompositions(network.layers.size()), apart, 0);
   RecordingBackend backend(inner, program);
   Results results(inner.name() + "/" + described.name + "/", tensors);

@@ -36,7 +36,7 @@ TEST(Measurements, AreReadBackUnderTheirKeyAlone) {
   EXPECT_EQ(same.samples, 30U);
   EXPECT_EQ(same.loss, 2.25);
   EXPECT_FALSE(std::isfinite(same.verification.gradient_difference))
-      << "a difference that is no number must not come back as a good one";
+      << "a difference that is not a number must not be read back as a good one";
   EXPECT_FALSE(same.verification.passed);
   EXPECT_FALSE(read_measurements(file, "another key"));
   std::filesystem::remove(file);

@@ -1,5 +1,5 @@
-// stratplan autotune: the main job. Measures what is missing, plans, runs the plan and its
-// baselines for real, reports.
+// stratplan autotune, the main job: measures the kernels and links that plans need, plans, runs the
+// recommended plan and its baselines, and reports.
 #include "tuner/autotune.hpp"
 
 #include <fmt/format.h>
@@ -37,8 +37,8 @@ struct AutotuneOptions {
   bool json = false;
 };
 
-/// "stratplan_results/resnet50-2x8". Says so where the name is not the network's: that may be
-/// anything.
+/// Returns the default results folder: "stratplan_results/resnet50-2x8". Prints a note if the
+/// network's name is no good file name and was changed.
 std::filesystem::path default_folder(const Network& network, int ranks) {
   const std::string name = file_name_of(network.name);
   const auto folder = std::filesystem::path("stratplan_results") /
@@ -128,8 +128,7 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   if (launched_by_mpi())
     throw UsageError("autotune starts its ranks itself: call it without mpirun");
-  shell_line(
-      command_line);  // the report states it: what it refuses is refused before anything is run
+  shell_line(command_line);  // throws now, not after the runs, if the report could not state it
   const AutotuneRequest request = make_request(options, command_line);
   if (request.ranks > usable_cores())
     throw EnvironmentError(
@@ -150,31 +149,36 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
 constexpr const char* autotune_footer = R"(Examples:
   stratplan autotune resnet50 --ranks 2 --batch 8
   stratplan autotune my_network.json -n 2 -b 4 -o results
-Leaves machine.json, plan.json, timings.json, report.md and a folder for each baseline in the
-results folder.)";
+The results folder then holds machine.json, plan.json, timings.json, report.md and a folder for
+each baseline.)";
 
 }  // namespace
 
 void add_autotune(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<AutotuneOptions>();
-  CLI::App* command = program.add_subcommand(
-      "autotune", "Measure what is missing, plan, run the plan and its baselines, report");
+  CLI::App* command = program.add_subcommand("autotune",
+                                             "Measure the kernels and links that plans need, plan, "
+                                             "run the plan and its baselines, report");
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_memory(*command, options->memory);
   add_precision(*command, options->precision);
-  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")
+  command
+      ->add_option("--backend", options->backend,
+                   "backend that computes: cpu, reference, cuda or cuda:tf32")
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "of parameters, data and dropout")
+  command->add_option("--seed", options->seed, "seed of parameters, data and dropout")
       ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")
+  command
+      ->add_option("--rounds", options->rounds,
+                   "number of rounds; every plan runs once in each round")
       ->check(positive())
       ->capture_default_str();
   command->add_flag(
       "--fresh", options->fresh,
-      "run the plans again even if the results folder has undisturbed runs of the very same ones");
+      "run all plans again, even if the results folder holds undisturbed runs of the same plans");
   command->add_option("-o,--output", options->output,
-                      "results folder, made if its parent exists; default: "
+                      "results folder; it is made if its parent folder exists; default: "
                       "stratplan_results/NETWORK-RANKSxBATCH");
   add_json(*command, options->json);
   command->footer(autotune_footer);

@@ -1,4 +1,4 @@
-// stratplan bottleneck: what a plan's step is spent on, and what would shorten it.
+// stratplan bottleneck: where the time of a plan's step goes, and what would shorten it.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -18,7 +18,7 @@ struct BottleneckOptions {
 };
 
 constexpr const char* bottleneck_legend =
-    R"(Milliseconds, the mean over the ranks. Messages count as far as no kernel runs beside them.
+    R"(Milliseconds, the mean over the ranks. Messages count only while no kernel runs beside them.
 imbalance: how much longer the rank with most work takes than the mean; the other ranks wait for it.
 )";
 
@@ -43,10 +43,10 @@ void find_and_print(const BottleneckOptions& options) {
 void add_bottleneck(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<BottleneckOptions>();
   CLI::App* command = program.add_subcommand(
-      "bottleneck", "What a plan's step is spent on, layer by layer, and what would shorten it");
+      "bottleneck", "Where the time of a plan's step goes, by layer, and what would shorten it");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
-  command->add_option("-o,--output", options->output, "write the JSON here");
+  command->add_option("-o,--output", options->output, "also write the JSON to this file");
   add_json(*command, options->json);
   command->footer(
       "Examples:\n  stratplan bottleneck plan.json\n  stratplan bottleneck plan.json -m lassen "

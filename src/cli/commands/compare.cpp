@@ -1,4 +1,4 @@
-// stratplan compare: predicted against measured, per layer and per kind of step.
+// stratplan compare: predicted against measured times, by layer and by kind of op.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -22,7 +22,7 @@ struct CompareOptions {
   bool json = false;
 };
 
-/// Numbers of different things must not be laid side by side.
+/// Throws InputError if the timings are not of this plan, network and machine.
 void check_match(const CompareOptions& options, const PlanAndNetwork& planned,
                  const Timings& timings, const MachineProfile& machine) {
   const auto require = [&](bool same, const char* pointer, const std::string& what) {
@@ -39,7 +39,7 @@ void check_match(const CompareOptions& options, const PlanAndNetwork& planned,
                       timings.network_fingerprint, planned.network.fingerprint()));
   require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint",
           fmt::format("measured with another plan ({}) than {}", timings.plan_name, options.plan));
-  // Estimates of a machine that was not measured have no name of their own.
+  // The estimated profile of a machine that was not measured is named "local".
   require(
       timings.machine_name == machine.name || machine.name == "local", "/machine/name",
       fmt::format("measured on the machine {}, but the prediction is for {}; choose with --machine",
@@ -93,7 +93,7 @@ void compare_and_print(const CompareOptions& options) {
 void add_compare(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = program.add_subcommand(
-      "compare", "Predicted against measured: per layer, per kind of step, in total");
+      "compare", "Predicted against measured times: by layer, by kind of op, in total");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   command->add_option("TIMINGS", options->timings, "timings.json of a run of that plan")
       ->required();

@@ -1,4 +1,4 @@
-// stratplan data: sets to train on, made on the spot.
+// stratplan data: synthetic data sets to train on.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -104,15 +104,18 @@ CLI::App* add_kind(CLI::App& data, const char* name, const char* description, Da
   options.size = size;
   command
       ->add_option("-o,--output", options.output,
-                   "FILE.h5 or FILE.hdf5; any other name is a folder of x.npy and y.npy")
+                   "FILE.h5 or FILE.hdf5 is written as an HDF5 file; any other name is a folder "
+                   "for x.npy and y.npy")
       ->required();
-  command->add_option("--samples", options.samples, "how many")
+  command->add_option("--samples", options.samples, "number of samples")
       ->check(positive())
       ->capture_default_str();
-  command->add_option("--size", options.size, "cells along each side")
+  command->add_option("--size", options.size, "number of cells along each side")
       ->check(positive())
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "the same seed makes the same set")
+  command
+      ->add_option("--seed", options.seed,
+                   "seed of random numbers; the same seed makes the same data set")
       ->capture_default_str();
   add_json(*command, options.json);
   return command;
@@ -121,7 +124,7 @@ CLI::App* add_kind(CLI::App& data, const char* name, const char* description, Da
 constexpr const char* mesh_footer =
     R"(x: 18 channels that describe each cell (src/synthesis/mesh.hpp lists them).
 y: 1 where a cell is tangled, else 0, arranged as the mesh networks predict it: block * block
-channels over (size / block)^2 positions; with --labels one class per cell.
+channels at each of (size / block)^2 positions. With --labels, y is one class per cell.
 Examples:
   stratplan data mesh -o mesh.h5 --samples 256 --size 128        for mesh128
   stratplan run plan.json --data mesh.h5 --steps 100)";
@@ -136,18 +139,18 @@ Examples:
 }  // namespace
 
 void add_data(CLI::App& program, const CommandLine&) {
-  CLI::App* data = program.add_subcommand("data", "Make a data set to train on: mesh, cosmo");
+  CLI::App* data = program.add_subcommand("data", "Make a data set to train on: mesh or cosmo");
   data->require_subcommand(1);
   auto mesh_options = std::make_shared<DataOptions>(),
        cosmo_options = std::make_shared<DataOptions>();
   CLI::App* mesh = add_kind(*data, "mesh", "Random smooth 2-D mesh maps: which cells are tangled?",
                             *mesh_options, 128);
   mesh->add_option("--block", mesh_options->block,
-                   "cells along each side that one output position answers for")
+                   "number of cells along each side that one output position of the network covers")
       ->check(positive())
       ->capture_default_str();
   mesh->add_flag("--labels", mesh_options->labels,
-                 "y: a class per cell, for a cross-entropy over positions");
+                 "write one class per cell into y, for a cross-entropy over positions");
   mesh->footer(mesh_footer);
   mesh->callback([mesh_options] { make_mesh(*mesh_options); });
   CLI::App* cosmo = add_kind(*data, "cosmo", "Gaussian random 3-D density fields: which spectrum?",

@@ -1,4 +1,5 @@
-// stratplan diff: where two plans differ, and what that is predicted to change.
+// stratplan diff: the differences of two plans, and the change of time and memory that they are
+// predicted to make.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -55,11 +56,11 @@ void add_diff(CLI::App& program, const CommandLine&) {
   CLI::App* command = program.add_subcommand(
       "diff", "Where two plans differ: settings, layers, predicted time and memory");
   command->add_option("A", options->a, "plan.json")->required();
-  command->add_option("B", options->b, "another one")->required();
+  command->add_option("B", options->b, "another plan.json")->required();
   add_machine(*command, options->machine);
   command->add_flag("--per-layer", options->per_layer,
-                    "every layer on a line of its own, those that are alike included");
-  command->add_option("-o,--output", options->output, "write the JSON here");
+                    "print every layer on a line of its own, also layers that are split alike");
+  command->add_option("-o,--output", options->output, "also write the JSON to this file");
   add_json(*command, options->json);
   command->footer(
       "Examples:\n  stratplan diff sample.json best.json -m lassen\n  stratplan diff a.json b.json "

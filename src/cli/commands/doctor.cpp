@@ -1,5 +1,5 @@
-// stratplan doctor: what was built, what was found on this machine, what is missing and the command
-// that installs it.
+// stratplan doctor: the parts that were built, what was found on this machine, and for each missing
+// thing the command that installs it.
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -32,8 +32,8 @@ struct Finding {
   bool good = false;
   bool required = false;  ///< a normal job cannot run without it
   std::string description;
-  std::string remedy;                             ///< the command that helps, if it is not good
-  std::map<std::string, std::string> versions{};  ///< of packages, by name
+  std::string remedy;                             ///< printed if `good` is false: a command
+  std::map<std::string, std::string> versions{};  ///< versions of packages, by name
 };
 
 Finding part(const std::string& name, const PartInfo& info, bool required,
@@ -58,7 +58,7 @@ std::vector<Finding> what_was_built() {
                "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
 }
 
-/// Names of the files that the program brought along; empty if it cannot find them.
+/// Names of the shipped files in `folder`, ascending; empty if the program's data cannot be found.
 std::vector<std::string> shipped(const std::string& folder) {
   std::vector<std::string> names;
   try {
@@ -85,7 +85,7 @@ Finding local_profiles() {
   std::string list;
   for (int ranks = 1; ranks <= 4 * usable_cores(); ++ranks) {
     const auto file = local_machine_path(ranks);
-    std::error_code ignored;  // of a cache that cannot be looked into, which cache() has told
+    std::error_code ignored;  // cache() reports a cache that cannot be read
     if (!std::filesystem::exists(file, ignored)) continue;
     try {
       list += fmt::format("{}{} ranks ({} kernels)", list.empty() ? "" : ", ", ranks,
@@ -95,7 +95,7 @@ Finding local_profiles() {
     }
   }
   return {"local profile", !list.empty(), false,
-          list.empty() ? "none yet: plans are estimates" : list,
+          list.empty() ? "none yet: predictions are estimates" : list,
           "stratplan profile NETWORK -n RANKS -b BATCH"};
 }
 
@@ -165,7 +165,9 @@ void diagnose(bool json) {
 void add_doctor(CLI::App& program, const CommandLine&) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = program.add_subcommand(
-      "doctor", "What is built, what this machine has, what is missing and what installs it");
+      "doctor",
+      "Show what is built, what this machine has, and what is missing, with the command that "
+      "installs it");
   add_json(*command, *json);
   command->footer("Examples:\n  stratplan doctor\n  stratplan doctor --json");
   command->callback([json] { diagnose(*json); });

@@ -1,4 +1,5 @@
-// stratplan explain: why each layer of a plan is split as it is.
+// stratplan explain: why each layer of a plan is split as it is: its costs, and those of the next
+// best decompositions.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -33,8 +34,8 @@ LayerIndex layer_called(const std::string& name, const Network& network) {
 }
 
 constexpr const char* explain_legend =
-    R"(Milliseconds of one step if nothing is hidden; the rest of the plan stays as it is.
-sums: collectives that kernels wait for (partial sums, statistics). reduction: of gradients.
+    R"(Milliseconds of one step if kernels hide no communication; all other layers stay as planned.
+sums: collectives that kernels wait for (partial sums, statistics). reduction: sums of gradients.
 halo: exchanges between layers that are split alike. redistribution: between layers that are not.
 )";
 
@@ -80,16 +81,16 @@ void explain_and_print(const ExplainOptions& options) {
 void add_explain(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = program.add_subcommand("explain",
-                                             "Why each layer is split as it is: what it costs, and "
-                                             "what the next best decompositions cost");
+                                             "Why each layer is split as it is: its cost, and the "
+                                             "costs of the next best decompositions");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   command->add_option("LAYER", options->layer,
-                      "one layer: its next best decompositions, each also simulated");
+                      "explain only this layer, and simulate each of its next best decompositions");
   add_machine(*command, options->machine);
-  command->add_option("--others", options->others, "how many next best decompositions")
+  command->add_option("--others", options->others, "number of next best decompositions to show")
       ->check(positive())
       ->capture_default_str();
-  command->add_option("-o,--output", options->output, "write the JSON here");
+  command->add_option("-o,--output", options->output, "also write the JSON to this file");
   add_json(*command, options->json);
   command->footer(
       "Examples:\n  stratplan explain plan.json\n  stratplan explain plan.json conv5 -m lassen "

@@ -1,4 +1,4 @@
-// stratplan import: an ONNX model as network.json, and its weights as a safetensors file.
+// stratplan import: converts an ONNX model to network.json, and its weights to a safetensors file.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -83,9 +83,10 @@ void import_model(const ImportOptions& options) {
 }
 
 constexpr const char* import_footer =
-    R"(Every command that takes a NETWORK takes model.onnx as well. import is for looking at the
-network, for another loss, and for the model's weights.
-Export for training, or batch normalization is folded into the convolutions. PyTorch:
+    R"(Every command that takes a NETWORK takes model.onnx as well. Use import to look at the
+network, to choose another loss, or to keep the model's weights.
+Export the model for training; otherwise exporters fold batch normalization into the convolutions.
+In PyTorch:
   torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING,
                     do_constant_folding=False)
 Examples:
@@ -100,29 +101,29 @@ Examples:
 void add_import(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command = program.add_subcommand(
-      "import", "Make network.json of an ONNX model, and take its weights along");
+      "import", "Convert an ONNX model to network.json, and its weights to a safetensors file");
   command->add_option("MODEL", options->model, "an .onnx file")->required();
   command
       ->add_option("-b,--batch", options->batch,
                    "samples per step over all ranks; default: as in the model")
       ->check(extent());
   command->add_option("--input-size", options->input_size,
-                      "replaces the input's extents: H,W or D,H,W");
+                      "extents of the network's input, H,W or D,H,W; default: as in the model");
   command
       ->add_option("--loss", options->loss,
-                   "what it is trained with: cross_entropy, mse or dice; auto: cross_entropy "
-                   "behind a softmax or scores of classes, else mse")
+                   "loss to train with: cross_entropy, mse or dice; auto: cross_entropy if the "
+                   "model ends in a softmax or in scores of classes, else mse")
       ->check(CLI::IsMember({"auto", "cross_entropy", "mse", "dice"}))
       ->capture_default_str();
   command
       ->add_option("--treat-as-elementwise", options->element_wise,
-                   "name of a node of an unknown operator to plan with as if it worked element by "
-                   "element; may be given again. Its values will be wrong")
-      ->allow_extra_args(false);  // what follows may be the model
+                   "name of a node whose operator is unknown: plan as if it worked element by "
+                   "element. Its values will be wrong. May be given again")
+      ->allow_extra_args(false);  // the argument after the name may be the model
   command->add_option("--weights", options->weights,
-                      "write the model's weights to this safetensors file");
+                      "also write the model's weights to this safetensors file");
   command->add_option("-o,--output", options->output,
-                      "write network.json here; default: standard output");
+                      "write network.json to this file; default: standard output");
   add_json(*command, options->json);
   command->footer(import_footer);
   command->callback([options] { import_model(*options); });

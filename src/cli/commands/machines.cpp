@@ -1,4 +1,5 @@
-// stratplan machines: what is known of the shipped machines, or of one, with its sources.
+// stratplan machines: lists the shipped machines, or prints the numbers of one machine with their
+// sources.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -13,7 +14,8 @@
 namespace stratplan {
 namespace {
 
-/// "4320 x 4": groups of each level in one of the level outside.
+/// "4320 x 4": how many groups of each level one group of the next outer level holds, outermost
+/// first.
 std::string extent_of(const MachineProfile& machine) {
   std::string text;
   for (const Level& level : machine.levels)
@@ -21,14 +23,15 @@ std::string extent_of(const MachineProfile& machine) {
   return text;
 }
 
-/// "15.7", "-" where the device has no such rate.
+/// "15.7" TFLOP/s, or "-" if the device has no such rate.
 std::string teraflops(const DeviceRates& device, Math math) {
   const double rate = math == Math::Fp32 ? device.flops_per_s
                                          : device.math_flops_per_s[static_cast<std::size_t>(math)];
   return rate > 0 ? fmt::format("{:.4g}", rate / 1e12) : "-";
 }
 
-/// "node 12 (24 shared), gpu 60": GB/s of one message at each level.
+/// "node 12 (24 shared), gpu 60": GB/s of one message at each level. In parentheses: GB/s that the
+/// ranks of a group share on their way out of it.
 std::string links_of(const MachineProfile& machine) {
   std::string text;
   for (const Level& level : machine.levels) {
@@ -64,7 +67,7 @@ void list(bool json) {
                {"fp16"},
                {"bf16"},
                {"memory"},
-               {"GB/s"},
+               {"memory GB/s"},
                {"links, GB/s", Left},
                {"known", Left}},
               {}};
@@ -78,13 +81,14 @@ void list(bool json) {
   }
   fmt::print("{}\n", to_text(table));
   fmt::print(
-      "rates in TFLOP/s; a rank is one device; stratplan machines NAME prints all numbers with "
-      "their sources\n");
-  fmt::print("devices for a file of your own: {}\nlinks: {}\n",
+      "fp32 to bf16 in TFLOP/s; a rank is one device; stratplan machines NAME prints all numbers "
+      "with their sources\n");
+  fmt::print("devices for a machine file of your own: {}\nlinks: {}\n",
              fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "));
 }
 
-/// The source of one number: under its key, or the one text for all.
+/// Returns the source of the number at `key`. "source" is one text for all numbers of `part`, or a
+/// text by key.
 std::string source_of(const Json& part, const std::string& key) {
   const auto source = part.find("source");
   if (source == part.end()) return "";
@@ -129,11 +133,12 @@ void add_machines(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<MachinesOptions>();
   CLI::App* command = program.add_subcommand(
       "machines",
-      "The machines that plans can be made for: all, or one with the sources of its numbers");
-  command->add_option("MACHINE", options->name, "a shipped one, or a file");
+      "List the machines that plans can be made for, or show one with the sources of its numbers");
+  command->add_option("MACHINE", options->name,
+                      "machine to show: the name of a shipped machine, or a file");
   add_json(*command, options->json);
   command->footer(
-      "A cluster of your own, in a file that -m accepts:\n"
+      "A file that describes a cluster of your own, for option -m:\n"
       "  {\"schema_version\": 1, \"name\": \"mine\", \"assumed\": true, \"device\": \"a100-40\", "
       "\"levels\": [\n"
       "    {\"name\": \"node\", \"ranks\": 64, \"link\": \"hdr200\", \"shared_links\": 4},\n"

@@ -1,5 +1,5 @@
-// stratplan plan: the recommended plan, or a forced one, from what is known of a machine. Measures
-// nothing.
+// stratplan plan: finds the recommended plan for a machine, or prices a plan that the user
+// prescribes. Measures nothing.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -39,7 +39,8 @@ Decomposition parse_decomposition(const std::string& text) {
   try {
     const Decomposition parsed = Decomposition::parse(text);
     if (parsed.ranks != Ranks())
-      throw std::invalid_argument(fmt::format("\"{}\": a plan lies on all of its ranks", text));
+      throw std::invalid_argument(
+          fmt::format("\"{}\" lists ranks; leave the list out, a plan uses all ranks", text));
     return parsed;
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("--uniform: {}", error.what()));
@@ -50,8 +51,9 @@ bool only_repeats(const Decomposition& decomposition) {
   return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks();
 }
 
-/// Layers that cannot be split like that repeat their work; if that is all of them, it is no such
-/// plan.
+/// Returns the plan with the decomposition of --uniform, or the nearest legal one for layers where
+/// it is illegal. Throws InfeasibleError if every layer would repeat its work, or if the plan needs
+/// more memory than --memory.
 Plan uniform(const PlanOptions& options, const Network& network, const MachineProfile& machine) {
   const Decomposition wanted = parse_decomposition(options.uniform);
   if (wanted.grid.ranks() > options.ranks)
@@ -90,7 +92,7 @@ Plan baseline(const std::string& name, const PlanningResult& result) {
       throw InfeasibleError(fmt::format("{}: {}", name, considered.infeasible));
     return *considered.plan;
   }
-  throw InfeasibleError(fmt::format("there is no such plan as {} here", name));
+  throw InfeasibleError(fmt::format("strategy {} gives no plan for this network", name));
 }
 
 Json layers_to_json(const Plan& plan, const Network& network) {
@@ -207,7 +209,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
                            .free = {}};
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
   if (!options.uniform.empty())
-    parse_decomposition(options.uniform);  // a usage error comes before all others
+    parse_decomposition(options.uniform);  // so that a usage error comes before all others
   const Network network = options.network.read();
   planning.execution = options.execution.execution(network);
   planning.free = options.execution.free(options.network.optimizer);
@@ -250,27 +252,30 @@ constexpr const char* plan_footer = R"(Examples:
 void add_plan(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command =
-      program.add_subcommand("plan", "Recommend a decomposition for every layer; measures nothing");
+      program.add_subcommand("plan", "Recommend a decomposition for each layer; measures nothing");
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   auto* uniform = command->add_option("--uniform", options->uniform,
-                                      "one decomposition for all layers, for example \"H2 W2\"");
+                                      "plan with one decomposition for all layers, for example "
+                                      "\"H2 W2\"; a layer that cannot be split like that gets the "
+                                      "nearest legal decomposition");
   auto* strategy =
       command
           ->add_option("--strategy", options->strategy,
-                       "a well-known rule instead of the search: sample, lbann or one-weird-trick")
+                       "plan by a well-known rule instead of a search: sample, lbann or "
+                       "one-weird-trick")
           ->check(CLI::IsMember({"sample", "lbann", "one-weird-trick"}))
           ->excludes(uniform);
   command
       ->add_flag("--pareto", options->pareto,
-                 "also the front of time against memory, over layouts, micro-batches, sharding and "
-                 "recomputation")
+                 "also print the fastest plan for each amount of memory, over layouts, "
+                 "micro-batches, sharding and recomputation")
       ->excludes(uniform)
       ->excludes(strategy);
-  command->add_option("-o,--output", options->output, "write plan.json here");
+  command->add_option("-o,--output", options->output, "write plan.json to this file");
   add_json(*command, options->json);
   command->footer(plan_footer);
   command->callback([options, &command_line] { make_plan(*options, command_line); });

@@ -1,4 +1,4 @@
-// stratplan predict: time and memory of any plan, layer by layer.
+// stratplan predict: predicted time and memory of a plan, by layer.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -73,7 +73,7 @@ void predict(const PredictOptions& options) {
   fmt::print("{}\n", to_text(layer_table(planned, prediction)));
   fmt::print("step    {} ms predicted, {} ranks, batch {}\n", milliseconds(prediction.step),
              planned.plan.ranks, planned.network.batch);
-  fmt::print("memory  {} per rank (the worst rank's)\n{}", readable(prediction.memory.total()),
+  fmt::print("memory  {} on the rank that needs most\n{}", readable(prediction.memory.total()),
              to_text(memory_table(prediction.memory)));
 }
 
@@ -82,7 +82,7 @@ void predict(const PredictOptions& options) {
 void add_predict(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* command = program.add_subcommand(
-      "predict", "Time and memory of any plan, layer by layer; measures nothing");
+      "predict", "Predict time and memory of a plan, by layer; measures nothing");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
   add_json(*command, options->json);

@@ -1,5 +1,6 @@
-// stratplan profile: measures what a network's candidate plans need of this machine, or the links
-// of a cluster. `--request` and `--links` are the parts that run on the ranks.
+// stratplan profile: measures the kernels and links of this machine that a network's plans need, or
+// the links of a cluster. With --request and --links the program runs as one of the measuring
+// ranks.
 #include "profile/profile.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ struct ProfileOptions {
   int ranks = 0;
   std::string backend = default_backend();
   std::string precision = "fp32";
-  std::string name;  ///< of the machine in `output`
+  std::string name;  ///< the machine's name in `output`; empty: this machine's own
   std::string request;
   std::string output;
   bool links = false;
@@ -38,8 +39,8 @@ struct ProfileOptions {
   bool json = false;
 };
 
-/// Devices that ranks share say little of links between devices: whoever reads the profile shall
-/// know.
+/// Returns the provenance of a profile. It records whether ranks shared a device, because such a
+/// profile says little about links between devices.
 Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
   Json provenance = make_provenance(command_line).json();
   if (device.shared()) provenance["shared_devices"] = true;
@@ -47,7 +48,7 @@ Provenance provenance_of(const RankDevice& device, const CommandLine& command_li
   return Provenance(provenance);
 }
 
-/// One rank of the measuring job.
+/// Runs one rank of the measuring job that plan_and_measure() starts.
 void measure(const ProfileOptions& options, const CommandLine& command_line,
              Communicator& communicator) {
   const ProfileRequest request =
@@ -80,7 +81,7 @@ Json to_json(const MachineProfile& machine, const std::string& file) {
           {"collectives", machine.collectives.size()}};
 }
 
-/// Plans and measures in turns, as autotune does before it runs anything.
+/// Plans and measures in turns, as autotune does before it runs any plan.
 void profile_network(const ProfileOptions& options) {
   const Network network = options.network.read();
   check_cache();
@@ -106,7 +107,7 @@ void profile_network(const ProfileOptions& options) {
   }
 }
 
-/// One rank of the job that measures a cluster's links.
+/// Runs one rank of the job that measures a cluster's links.
 void measure_links(const ProfileOptions& options, const CommandLine& command_line,
                    Communicator& communicator) {
   Console console;
@@ -142,8 +143,8 @@ void profile(const ProfileOptions& options, const CommandLine& command_line) {
   if (options.links) {
     if (!launched_as_rank())
       throw UsageError(
-          "--links is what ranks run: mpirun -n P stratplan profile --links, or the script that "
-          "--job writes");
+          "--links needs ranks: call it as mpirun -n P stratplan profile --links, or run the "
+          "script that --job prints");
     if (options.output.empty()) throw UsageError("--links needs --output");
     return run_as_rank([&](Communicator& communicator, const FlightRecorder&) {
       measure_links(options, command_line, communicator);
@@ -168,40 +169,49 @@ void profile(const ProfileOptions& options, const CommandLine& command_line) {
 void add_profile(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<ProfileOptions>();
   CLI::App* command = program.add_subcommand(
-      "profile", "Measure this machine: the kernels and links that a network's plans need");
+      "profile", "Measure the kernels and links of this machine that a network's plans need");
   options->network.add(*command)->required(false);
   add_ranks(*command, options->ranks, false);
-  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")
+  command
+      ->add_option("--backend", options->backend,
+                   "backend to measure: cpu, reference, cuda or cuda:tf32")
       ->capture_default_str();
   add_precision(*command, options->precision);
-  command->add_option("--name", options->name, "of the machine in --output; default: what it is");
+  command->add_option("--name", options->name,
+                      "name of the machine in --output; default: its model and number of cores");
   command
       ->add_option("--request", options->request,
-                   "what to measure, as the launcher writes it; under mpirun")
+                   "file that lists what to measure; the launching process writes it for its ranks")
       ->group("");
-  command->add_option("-o,--output", options->output, "also write the machine profile here");
+  command->add_option("-o,--output", options->output,
+                      "also write the machine profile to this file");
   add_json(*command, options->json);
   command
-      ->add_option("--job", options->batch_system,
-                   "print the script of a job that measures a cluster's links: slurm, lsf or flux")
+      ->add_option(
+          "--job", options->batch_system,
+          "print the script of a batch job that measures a cluster's links, for slurm, lsf "
+          "or flux; nothing is measured now")
       ->check(CLI::IsMember({"slurm", "lsf", "flux"}));
-  command->add_option("--nodes", options->job.nodes, "of that job")
+  command->add_option("--nodes", options->job.nodes, "with --job: number of nodes")
       ->check(positive())
       ->capture_default_str();
   command
       ->add_option("--ranks-per-node", options->job.ranks_per_node,
-                   "of that job; with --links: so many ranks in turn are a node")
+                   "with --job: ranks on each node; with --links: this many consecutive ranks form "
+                   "a node")
       ->check(positive())
       ->capture_default_str();
-  command->add_option("--minutes", options->job.minutes, "of that job")
+  command
+      ->add_option("--minutes", options->job.minutes,
+                   "with --job: time limit of the job in minutes")
       ->check(positive())
       ->capture_default_str();
   command->add_flag("--links", options->links,
-                    "under mpirun or srun: measure messages within and across nodes, and "
-                    "collectives, into --output");
+                    "measure messages within and across nodes, and collectives, and write the "
+                    "machine profile to --output; only under mpirun or srun");
   command
       ->add_option("--largest", options->largest,
-                   "with --links: bytes that a rank sends in one operation")
+                   "with --links: the most that a rank sends in one operation")
       ->capture_default_str();
   command->footer(
       "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 "

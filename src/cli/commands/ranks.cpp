@@ -1,5 +1,5 @@
-// stratplan ranks: what the launcher starts in the place of mpirun where there is none. Its
-// arguments are a command of this program, which its copies run as ranks.
+// stratplan ranks (hidden): replaces mpirun where there is no MPI. Starts copies of this program as
+// ranks; each copy runs the command that the arguments give.
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
@@ -16,7 +16,8 @@ struct RanksOptions {
   std::vector<std::string> command;
 };
 
-/// The code of a rank that a signal killed is the shell's, as mpirun's is.
+/// Throws JobFailed with the exit code of the failed rank. If a signal N killed the rank, the code
+/// is 128 + N, as in a shell and of mpirun.
 void run_ranks(const RanksOptions& options) {
   const ProcessesEnd end = run_processes(options.ranks, options.threads, options.command);
   const int code = end.killed_by != 0 ? 128 + end.killed_by : end.exit_code;
@@ -32,8 +33,8 @@ void add_ranks_command(CLI::App& program, const CommandLine&) {
           .add_subcommand("ranks", "Run a command of this program as ranks that talk over sockets")
           ->group("");
   add_ranks(*command, options->ranks, true);
-  command->add_option("--threads", options->threads, "of each rank")->check(positive());
-  command->add_option("COMMAND", options->command, "behind --")->required();
+  command->add_option("--threads", options->threads, "threads of each rank")->check(positive());
+  command->add_option("COMMAND", options->command, "command to run, after --")->required();
   command->callback([options] { run_ranks(*options); });
 }
 

@@ -1,5 +1,5 @@
-// stratplan run: real training with a plan. Under mpirun or srun this process is one rank;
-// otherwise it starts the ranks itself.
+// stratplan run and stratplan launch: training, evaluation or outputs of a network with a plan.
+// Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -36,7 +36,7 @@ struct RunOptions {
   std::string plan;
   bool evaluates = false;
   bool forwards = false;
-  bool probabilities = false;  ///< of outputs
+  bool probabilities = false;  ///< the softmax of the outputs
   int ranks = 0;
   int warmup = -1;
   TrainingRequest training;
@@ -59,7 +59,7 @@ void check_ranks(const RunOptions& options, const Plan& plan) {
 }
 
 void warn_of_machine(const Plan& plan) {
-  // A plan on estimates says "local", which may have been any machine.
+  // A plan from estimates names its machine "local", which may have been any machine.
   if (!plan.machine_name.empty() && plan.machine_name != "local" &&
       plan.machine_name != this_machine())
     note(fmt::format("this plan was made for the machine {}, which is not this one ({})",
@@ -87,8 +87,8 @@ void print(const Timings& timings) {
       v.tolerance);
   if (v.turned > 0)
     fmt::print(
-        "        rounding turned {} signs at ReLUs or places of maxima, where gradients jump: "
-        "compared on the same side\n",
+        "        rounding changed {} signs at ReLUs or places of maxima, where gradients jump: "
+        "gradients were compared at the same signs and places\n",
         v.turned);
 }
 
@@ -99,7 +99,7 @@ void print_json(const Timings& timings) {
                    {"ranks", timings.ranks},
                    {"batch", timings.batch},
                    {"backend", timings.backend},
-                   {"step_seconds", op_seconds_to_json(timings.timing)},
+                   {"step_seconds", step_seconds_to_json(timings.timing)},
                    {"losses", losses},
                    {"memory_bytes", timings.memory.value},
                    {"resident_bytes", timings.resident.value}};
@@ -108,8 +108,8 @@ void print_json(const Timings& timings) {
   fmt::print("{}\n", document.dump());
 }
 
-/// Ranks that mean different things, as nodes with different files or programs do, would wait for
-/// each other for ever.
+/// Throws InputError if the ranks have different plans, networks or versions of the program, as on
+/// nodes with different files. Such ranks would wait for each other for ever.
 void check_agreement(const RunOptions& options, const PlanAndNetwork& planned,
                      Communicator& communicator) {
   const std::string identity =
@@ -135,7 +135,8 @@ void check_started(const RunOptions& options, const PlanAndNetwork& planned,
   check_agreement(options, planned, communicator);
 }
 
-/// Returns whether training was stopped before its end.
+/// Trains as one rank, and prints and writes the results on rank 0. Returns whether training was
+/// stopped before its end. Throws ValidationError if the verification failed.
 bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator,
               const FlightRecorder& recorder, const CommandLine& command_line) {
   const Plan& plan = planned.plan;
@@ -145,7 +146,7 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
   if (communicator.rank() != 0 || end.stopped) return end.stopped;
   const Timings& timings = end.timings;
   if (timings.timing.steps.empty()) {
-    note(fmt::format("nothing left to do: all {} steps lie behind the checkpoint",
+    note(fmt::format("nothing left to do: the checkpoint was made after all {} steps",
                      options.training.warmup + options.training.steps));
     return false;
   }
@@ -187,7 +188,8 @@ void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
   if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
 }
 
-/// (samples, C, [D,] H, W), or (samples, C) where there are no positions.
+/// The shape of the outputs' array: (samples, C, [D,] H, W), or (samples, C) if there is only one
+/// position.
 std::vector<std::int64_t> extents_of(const Shape& shape, bool two_dimensional) {
   if (shape[Axis::D] * shape[Axis::H] * shape[Axis::W] == 1)
     return {shape[Axis::N], shape[Axis::C]};
@@ -229,7 +231,7 @@ void check_checkpointing(const RunOptions& options) {
     throw UsageError(fmt::format("{} needs the --checkpoint folder to read from, or --weights",
                                  options.evaluates ? "--evaluate" : "--forward"));
   if (options.forwards && (training.data.empty() || options.output.empty()))
-    throw UsageError("--forward needs --data, its samples, and --output, an .npy file");
+    throw UsageError("--forward needs --data (the samples) and --output (an .npy file)");
   if (options.probabilities && !options.forwards)
     throw UsageError("--probabilities is for the outputs of --forward");
   if (!training.weights.empty() && (training.verify || !training.against.empty()))
@@ -245,7 +247,7 @@ void check_checkpointing(const RunOptions& options) {
 void run(RunOptions options, const CommandLine& command_line) {
   check_checkpointing(options);
   check_devices(options.training.device);
-  options.training.times_steps = !options.output.empty();
+  options.training.times_ops = !options.output.empty();
   options.training.warmup = options.warmup >= 0          ? options.warmup
                             : options.training.steps > 1 ? 2
                                                          : 0;
@@ -290,41 +292,42 @@ void run(RunOptions options, const CommandLine& command_line) {
 
 constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json                           starts as many ranks as the plan says
-  stratplan run plan.json --verify                  holds the first step against an undivided run
+  stratplan run plan.json --verify                  compares step 1 with that of an undivided run
   stratplan run plan.json --steps 50 -o timings.json
   stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05
                           --schedule cosine --warmup-steps 500
   stratplan run plan.json --steps 9000 --checkpoint state --resume
-                                                    begins, or goes on where it was stopped
+                                                    starts, or continues where it was stopped
   stratplan run plan.json --evaluate --checkpoint state --data held_out.h5
                                                     loss and accuracy of the trained network
   stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy
                                                     the network's outputs for given samples
-  stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
-  mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
+  stratplan run plan.json --data mesh.h5            on a data set; stratplan data makes some
+  mpirun -n 2 stratplan run plan.json               under your own mpirun; srun works as well)";
 
 constexpr const char* launch_footer =
-    R"(The ranks are processes on this machine that talk over sockets; with --threads they are
-threads of one process. Options and results are those of stratplan run, whose ranks talk over MPI.
+    R"(The ranks are processes on this machine that talk over sockets. With --threads they are
+threads of one process. All else is as in stratplan run, whose ranks talk over MPI.
 Examples:
   stratplan launch -n 2 plan.json
   stratplan launch -n 4 plan.json --threads --verify)";
 
 void add_checkpoints(CLI::App& command, TrainingRequest& training) {
   command.add_option("--checkpoint", training.checkpoints,
-                     "folder of checkpoints: one at the end and, with exit code 75, when asked to "
-                     "stop (SIGUSR1, SIGTERM)");
+                     "folder of checkpoints. One is written every --checkpoint-every steps, at the "
+                     "end, and on SIGUSR1 or SIGTERM, which stop the run (exit code 75)");
   command
       .add_option("--checkpoint-every", training.checkpoint_every,
-                  "steps between checkpoints; 0: none in between")
+                  "steps from one checkpoint to the next; 0: only at the end or on a signal")
       ->check(non_negative())
       ->capture_default_str();
-  command.add_option("--keep", training.keep, "checkpoints that are kept, the newest ones")
+  command.add_option("--keep", training.keep, "number of newest checkpoints to keep")
       ->check(positive())
       ->capture_default_str();
-  command.add_flag("--resume", training.resume,
-                   "go on from the newest whole checkpoint, on any plan for the same network; "
-                   "--steps counts from the very first");
+  command.add_flag(
+      "--resume", training.resume,
+      "continue from the newest whole checkpoint, if there is one. The checkpoint may be of "
+      "another plan for the same network. --steps counts from the first step of the training");
 }
 
 void add_options(CLI::App& command, RunOptions& options) {
@@ -332,82 +335,89 @@ void add_options(CLI::App& command, RunOptions& options) {
   training.device.backend = default_backend();
   command.add_option("PLAN", options.plan, "plan.json")->required();
   add_ranks(command, options.ranks, false);
-  command.add_option("--steps", training.steps, "training steps that are timed")
+  command.add_option("--steps", training.steps, "number of training steps that are timed")
       ->check(positive())
       ->capture_default_str();
   command
       .add_option("--warmup", options.warmup,
-                  "training steps before them; default: 2, or none before a single step")
+                  "number of training steps before the timed ones; default: 2, or 0 if --steps is "
+                  "1")
       ->check(non_negative());
   command.add_flag("--verify", training.verify,
-                   "compare the first step's loss and gradients with an undivided run's");
+                   "compare loss and gradients of the first step with those of an undivided run");
   command.add_option("--against", training.against,
-                     "compare with this dump of an undivided run instead of making one");
+                     "as --verify, but compare with this file, which --dump of an undivided run "
+                     "wrote");
   command.add_option("--dump", training.dump,
-                     "write the first step's loss and gradients, whole, to this safetensors file");
-  command.add_option("--backend", training.device.backend, "cpu, reference or cuda")
+                     "write loss and gradients of the first step, as whole tensors, to this "
+                     "safetensors file");
+  command
+      .add_option("--backend", training.device.backend,
+                  "backend that computes: cpu, reference or cuda")
       ->capture_default_str();
   command
       .add_option("--communicator", training.device.communicator,
-                  "of the cuda backend: nccl, from device to device; mpi, one that takes addresses "
-                  "of devices; staged, through the host; auto: as the plan "
-                  "says, else nccl if each rank has a device of its own")
+                  "how ranks of the cuda backend exchange data. nccl: from device to device; mpi: "
+                  "through an MPI that accepts device addresses; staged: through host memory; "
+                  "auto: as the plan says, else nccl if each rank has a device of its own, else "
+                  "staged")
       ->check(CLI::IsMember({"auto", "nccl", "mpi", "staged"}))
       ->capture_default_str();
   command
       .add_option("--communication-timeout", training.device.communication_timeout,
-                  "seconds that nccl waits for the other ranks (exit code 6)")
+                  "seconds that nccl waits for other ranks before the run ends (exit code 6)")
       ->check(positive())
       ->capture_default_str();
   command
       .add_option("--cuda-graph", training.device.cuda_graph,
-                  "of the cuda backend: on, capture the steps and replay them as far as the host "
-                  "has no part in them; off, launch each; auto: on, where the "
-                  "backend can")
+                  "CUDA graphs of the cuda backend. on: capture and replay all ops in which the "
+                  "host has no part; off: launch each op; auto: on if the backend can")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "of parameters, data and dropout")
+  command.add_option("--seed", options.seed, "seed of parameters, data and dropout")
       ->capture_default_str();
   command.add_option(
       "--data", training.data,
-      "train on this HDF5 file, or folder of x.npy and y.npy, instead of one synthetic batch");
+      "data set: an HDF5 file, or a folder with x.npy and y.npy; default: one synthetic batch");
   command
       .add_option("--channel-order", training.channel_order,
-                  "of the data: first or last; default: as the file says, else first")
+                  "position of the channels among the data's dimensions: first or last; default: "
+                  "as the file says, else first")
       ->check(CLI::IsMember({"first", "last"}));
   command.add_flag("--in-order", training.in_order,
-                   "take the samples in the file's order: no shuffling");
-  command.add_flag("-q,--quiet", training.quiet, "no progress");
-  command.add_option("-o,--output", options.output,
-                     "write timings.json here; of --forward: the outputs, an .npy file");
+                   "take the samples in the file's order, without shuffling");
+  command.add_flag("-q,--quiet", training.quiet, "print no progress");
+  command.add_option(
+      "-o,--output", options.output,
+      "write timings.json to this file; with --forward: write the outputs to this .npy file");
   options.optimizer.add(command);
   options.rates.add(command);
   command.add_option(
       "--loss-curve", training.loss_curve,
-      "write step, learning rate and loss of every step to this CSV file, as they come");
+      "write number, learning rate and loss of each training step to this CSV file, while "
+      "training runs");
   command.add_option("--weights", training.weights,
-                     "safetensors file of parameters to begin with: a checkpoint's, or what "
-                     "stratplan import wrote");
+                     "safetensors file of initial parameters (with --evaluate and --forward: of "
+                     "the parameters to use): a checkpoint, or what stratplan import wrote");
   add_checkpoints(command, training);
   command
       .add_option("--watchdog", options.watchdog,
-                  "seconds for which the job that this starts may stand still before it is ended "
-                  "(exit code 6), and, but at least 10 s, for which its ranks may take to begin "
-                  "and to meet while nothing is seen to move; 0: for ever")
+                  "seconds that the started ranks may stand still before the run is ended (exit "
+                  "code 6); 0: for ever. Ranks that have not met yet get at least 10 s")
       ->check(non_negative())
       ->capture_default_str();
   CLI::Option* evaluate =
       command.add_flag("--evaluate", options.evaluates,
-                       "train nothing: loss, and accuracy where there are labels, of the newest "
-                       "checkpoint over the whole data set, with running "
-                       "statistics and without dropout");
+                       "do not train: print loss, and accuracy where there are labels, of the "
+                       "newest checkpoint over the whole data set, with running statistics and "
+                       "without dropout");
   CLI::Option* forward =
       command.add_flag("--forward", options.forwards,
-                       "train nothing: write what the network makes of the samples of --data, "
-                       "which here may be one .npy file, with running "
-                       "statistics and without dropout: what its loss reads");
+                       "do not train: write the network's outputs, which its loss reads, for the "
+                       "samples of --data, with running statistics and without dropout. --data may "
+                       "then be one .npy file");
   command.add_flag("--probabilities", options.probabilities,
-                   "of --forward: the softmax of the outputs over their channels");
+                   "with --forward: write the softmax of the outputs over their channels");
   forward->excludes(evaluate);
   evaluate->excludes(command.get_option("--output"));
   for (const char* other :
@@ -421,7 +431,7 @@ void add_options(CLI::App& command, RunOptions& options) {
 void add_run(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<RunOptions>();
   options->launcher = "mpirun";
-  CLI::App* command = program.add_subcommand("run", "Train with a plan for real, and measure");
+  CLI::App* command = program.add_subcommand("run", "Train with a plan, and time the steps");
   add_options(*command, *options);
   command->footer(run_footer);
   command->callback([options, &command_line] { run(*options, command_line); });
@@ -433,7 +443,7 @@ void add_launch(CLI::App& program, const CommandLine& command_line) {
   CLI::App* command =
       program.add_subcommand("launch", "Train with a plan on ranks of this machine, without MPI");
   add_options(*command, *options);
-  command->add_flag("--threads", *threads, "ranks are threads of one process");
+  command->add_flag("--threads", *threads, "run the ranks as threads of one process");
   command->footer(launch_footer);
   command->callback([options, threads, &command_line] {
     options->launcher = *threads ? "threads" : "processes";

@@ -40,7 +40,8 @@ int parse_rank(const std::string& text) {
   return ranks;
 }
 
-/// "1,2,6", "2..16" (doubling), or both: "1,2..16".
+/// Parses "1,2,6", "2..16" (doubling), or both: "1,2..16". Returns the numbers ascending, each
+/// once. Throws UsageError.
 std::vector<int> parse_ranks(const std::string& list) {
   std::vector<int> ranks;
   std::istringstream items(list);
@@ -56,7 +57,7 @@ std::vector<int> parse_ranks(const std::string& list) {
   return ranks;
 }
 
-/// Decides what is written.
+/// Whether the file's ending names a format that contents_of() can write.
 bool known_ending(const std::string& file) {
   return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json");
 }
@@ -106,7 +107,7 @@ void print(const std::vector<Scaling>& scalings, bool per_layer) {
     fmt::print("{} scaling of {} on {}\n\n{}\n", scaling.weak ? "weak" : "strong", scaling.network,
                scaling.machine, to_text(scaling_table(scaling)));
     if (per_layer)
-      fmt::print("the best plan, layer by layer; efficiency on most ranks\n\n{}\n",
+      fmt::print("layers of the best plan; efficiency is that on the most ranks\n\n{}\n",
                  to_text(layer_scaling_table(scaling)));
   }
 }
@@ -118,7 +119,7 @@ void scale_and_print(const ScaleOptions& options) {
       throw UsageError(fmt::format("--output: {} ends neither in .csv nor .svg nor .json", file));
     check_output(file);
   }
-  options.network.read();  // says what reading decided, and what is wrong, once
+  options.network.read();  // prints the reader's notes and errors once, before any planning
   const MachineProfile machine =
       read_machine_aloud(options.machine, parse_ranks(options.ranks).back(),
                          {.precision = precision_of(options.execution.precision)});
@@ -135,9 +136,9 @@ void scale_and_print(const ScaleOptions& options) {
 }
 
 constexpr const char* scale_footer =
-    R"(Strong scaling keeps the batch (-b, else the file's); weak scaling keeps the samples per
-rank. With -b and --weak: both. Efficiency: samples per second and rank, against the best plan on
-the fewest ranks.
+    R"(Strong scaling keeps the batch on any number of ranks: that of -b, or the file's.
+Weak scaling keeps the samples per rank. With both -b and --weak, both kinds are printed.
+Efficiency is samples per second and rank, divided by those of the best plan on the fewest ranks.
 Examples:
   stratplan scale resnet50 -m lassen -n 4..1024 --weak 32 -o weak.svg -o weak.csv
   stratplan scale mesh2k -m lassen -b 1 -n 2,4,8,16 --per-layer
@@ -149,10 +150,11 @@ void add_scale(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ScaleOptions>();
   CLI::App* command = program.add_subcommand(
       "scale",
-      "Strong and weak scaling over ranks: the best plan and each baseline; measures nothing");
+      "Predict how the best plan and the baselines scale, strong and weak; measures nothing");
   options->network.add(*command);
   command
-      ->add_option("-n,--ranks", options->ranks, "numbers of ranks: 1,2,4, or 1..64 for doublings")
+      ->add_option("-n,--ranks", options->ranks,
+                   "numbers of ranks to plan for: a list, 1,2,6, or doublings, 1..64, or both")
       ->required();
   add_machine(*command, options->machine);
   add_memory(*command, options->memory);
@@ -160,15 +162,14 @@ void add_scale(CLI::App& program, const CommandLine&) {
   command
       ->add_option(
           "--weak", options->samples_per_rank,
-          "weak scaling with so many samples per rank; a fraction where ranks share a sample")
+          "weak scaling with this number of samples per rank; below 1 if ranks share a sample")
       ->check(CLI::PositiveNumber);
   command->add_flag("--per-layer", options->per_layer,
-                    "also each layer's time and efficiency under the best plan");
+                    "also print time and efficiency of each layer of the best plan");
   command
-      ->add_option(
-          "-o,--output", options->outputs,
-          "write the figures here: .csv, .svg or .json, by the file's ending; may be given again")
-      ->allow_extra_args(false);  // what follows FILE is the network
+      ->add_option("-o,--output", options->outputs,
+                   "also write the figures to this .csv, .svg or .json file; may be given again")
+      ->allow_extra_args(false);  // the argument after the file is the network
   add_json(*command, options->json);
   command->footer(scale_footer);
   command->callback([options] { scale_and_print(*options); });

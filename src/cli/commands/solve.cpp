@@ -1,4 +1,4 @@
-// stratplan solve: the search alone, on a bare table of costs.
+// stratplan solve: runs the exact search on a table of costs, without a network or a machine.
 #include "planner/solve.hpp"
 
 #include <fmt/format.h>
@@ -34,8 +34,9 @@ void add_solve(CLI::App& program, const CommandLine&) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("solve", "The search alone, on a bare table of costs");
-  command->add_option("TABLE", options->file, "table.json; -: standard input")->required();
+  CLI::App* command = program.add_subcommand(
+      "solve", "Run only the search, on a table of costs without a network or a machine");
+  command->add_option("TABLE", options->file, "table.json, or - for standard input")->required();
   add_json(*command, options->json);
   command->footer(R"(The table: {"nodes": [{"name": "a", "cost": [1, 2], "memory": [8, 4]}, ...],
             "edges": [{"from": "a", "to": "b", "cost": [[0, 3], [3, 0]]}, ...], "memory_limit": 12}

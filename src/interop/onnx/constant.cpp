@@ -12,9 +12,11 @@
 namespace stratplan::interop {
 namespace {
 
-/// Extents, axes and positions are at most so many, and constants of so many elements are kept, up
-/// to the second number in all. Those of a node's size
-/// in the file are kept beyond it.
+/// Limits in elements.
+///   small      extents, axes and positions have at most this many; constants up to this size are
+///              kept while all kept ones together have at most most_kept
+///   tiny       constants up to this size are always kept: their values take about as much memory
+///              as their nodes in the file
 constexpr std::int64_t small = 1 << 16;
 constexpr std::int64_t most_kept = 1 << 24;
 constexpr std::int64_t tiny = 64;
@@ -56,8 +58,8 @@ std::int64_t elements_of(const Extents& extents) {
 
 // ---------------------------------------------------------------- evaluation
 
-/// One constant's values, and those that it depends on, by index: operands before what is computed
-/// from them.
+/// One request for values: the constant and all constants on which it depends, by index, so that
+/// operands come before their results.
 class Constants::Evaluation {
  public:
   Evaluation(Constants& all, std::size_t asked) : all_(all), asked_(asked) {
@@ -74,7 +76,7 @@ class Constants::Evaluation {
 
   Values run() {
     pay();
-    for (const bool stored : {true, false})  // a file that is too short says so at once
+    for (const bool stored : {true, false})  // reads files first, to report a short file at once
       for (auto& [index, one] : needed_)
         if (all_.states_[index].is_stored == stored) make(index, one);
     const std::shared_ptr<Values> result = std::move(needed_.at(asked_).values);
@@ -87,10 +89,11 @@ class Constants::Evaluation {
     std::shared_ptr<Values> values;
   };
 
-  /// Stored values are read for nothing once.
+  /// Takes the elements to compute from the model's allowance. The first read of a stored constant
+  /// is free and raises the allowance.
   void pay() {
     std::int64_t price = 0, allowance = all_.allowance_;
-    const State* dearest = nullptr;  // of several the first, from which the others came
+    const State* dearest = nullptr;  // the first of equals, since the others come from it
     for (const auto& [index, one] : needed_) {
       const State& state = all_.states_[index];
       if (state.is_stored && !state.was_read) {
@@ -102,8 +105,8 @@ class Constants::Evaluation {
     }
     if (dearest && price > allowance)
       all_.refusal_ = fmt::format(
-          "{}computing {} elements of constants, {} of one alone, where {} are left of "
-          "{} for a model and {} for each that is stored in it",
+          "{}computing {} elements of constants, {} of them in one constant, but only {} are left "
+          "of {} for a model and {} for each element that it stores",
           dearest->node ? *dearest->node + ": " : "", price, dearest->elements, allowance,
           free_elements, elements_per_stored);
     need(all_.refusal_.empty(), all_.refusal_);
@@ -190,7 +193,7 @@ Values Constants::values(const Constant& constant) {
   return Evaluation(*this, constant.index_).run();
 }
 
-// ---------------------------------------------------------------- one of them
+// ---------------------------------------------------------------- one constant
 
 const Extents& Constant::extents() const { return all_->states_[index_].extents; }
 std::int64_t Constant::elements() const { return all_->states_[index_].elements; }

@@ -1,7 +1,7 @@
 #pragma once
-// Tensors that are known before anything runs: weights, and the extents that models compute with.
-// Their shapes are always at hand; their values are made
-// only when somebody asks, so that planning with a model of gigabytes touches none of them.
+// Constant tensors of a model: weights, and the extents that models compute with. Shapes are always
+// known. Values are read or computed only on request, so planning with a model of gigabytes reads
+// none of its weights.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace stratplan::interop {
 
-/// Thrown where a node can not become a layer; whoever knows the node adds its name.
+/// Thrown if a node cannot become a layer. The importer adds the node's name to the reason.
 struct Inexpressible {
   std::string reason;
 };
@@ -22,11 +22,12 @@ void need(bool condition, const std::string& reason);
 
 using Extents = std::vector<std::int64_t>;
 
-/// Axes of one tensor, as many as NumPy's arrays have.
+/// The largest number of axes of a tensor, as in NumPy.
 inline constexpr std::size_t most_axes = 64;
 
-/// Throws Inexpressible: too many axes, an extent below zero, or an extent or a product beyond the
-/// limits of networks (limits.hpp). Zeros do not hide the product of the others.
+/// Returns the number of elements. Throws Inexpressible on too many axes, an extent below zero, or
+/// an extent or a product beyond the limits of networks (limits.hpp). The product is checked
+/// without zero extents.
 std::int64_t elements_of(const Extents& extents);
 
 using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
@@ -35,7 +36,7 @@ using OperandValues = std::span<const Values* const>;
 
 class Constants;
 
-/// One of the constants: a name for it, as cheap as a pointer. Lasts as long as they do.
+/// A reference to one constant, as cheap as a pointer. Valid while its Constants object lives.
 class Constant {
  public:
   const Extents& extents() const;
@@ -43,12 +44,12 @@ class Constant {
   bool integral() const;
   Constants& all() const { return *all_; }
 
-  /// Throws Inexpressible where Constants::values does.
+  /// The values as floats. Throws Inexpressible as Constants::values does.
   std::vector<float> floats() const;
-  /// Extents, axes and positions, which are few. Throws Inexpressible if there are too many for
-  /// that, too.
+  /// The values as integers, for extents, axes and positions. Throws Inexpressible as
+  /// Constants::values does, if there are more than 65536 values, or if one does not fit.
   std::vector<std::int64_t> integers() const;
-  /// The one element.
+  /// The value of a constant with one element. Throws Inexpressible if there are more or none.
   double scalar() const;
 
  private:
@@ -58,13 +59,13 @@ class Constant {
   std::size_t index_;
 };
 
-/// All constants of one model. A computed one is a function of some that were there before it, so
-/// that their order is an order to compute them in, and
-/// neither asking for values nor taking them down follows chains of them by recursion.
+/// All constants of one model. A computed constant depends only on earlier constants, so they can
+/// be computed in the order of their indices. Neither evaluation nor destruction recurses, however
+/// long a chain of constants is.
 class Constants {
  public:
-  /// Elements that may be computed for one model: so many, and this multiple of those that are
-  /// stored in it.
+  /// The number of elements that may be computed for one model is free_elements, plus
+  /// elements_per_stored for each stored element that is read.
   static constexpr std::int64_t free_elements = std::int64_t{1} << 28;
   static constexpr std::int64_t elements_per_stored = 8;
 
@@ -72,24 +73,25 @@ class Constants {
   Constants(const Constants&) = delete;
   Constants& operator=(const Constants&) = delete;
 
-  /// Values of the model's own. `read` returns as many as there are elements: integers if
-  /// `integral`.
+  /// Adds a constant that the model stores. `read` returns one value per element: integers if
+  /// `integral`, else floats.
   Constant stored(Extents extents, bool integral, std::function<Values()> read);
+  /// Adds a constant with these values, one per element.
   Constant of(Extents extents, std::vector<std::int64_t> integers);
   Constant of(Extents extents, std::vector<float> numbers);
-  /// `make` returns as many values as there are elements: integers if `integral`. It reads the
-  /// operands' and nothing else that was not there before.
+  /// Adds a constant that `make` computes from its operands: one value per element, integers if
+  /// `integral`, else floats. `make` must depend on nothing else.
   Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                     std::function<Values(OperandValues)> make);
 
-  /// Constants that are added from now on are told of under this name: "w (Expand, opset 13)".
+  /// Sets the node that messages name for constants added from now on: "w (Expand, opset 13)".
   void begin(std::string node) { node_ = std::make_shared<const std::string>(std::move(node)); }
 
-  /// Each constant that is asked for and each that it depends on is computed once, if it is not
-  /// kept; small ones are kept, all others dropped as soon as nobody
-  /// needs them. Throws Inexpressible, before any is computed, where they have more elements than
-  /// may be computed, and from then on
-  /// wherever something is left to compute; and what `read` and `make` throw, with the node's name.
+  /// Returns the values of a constant. Each constant on which it depends is computed once, unless
+  /// its values are kept. Small constants are kept; all others are dropped after their last use.
+  /// Throws Inexpressible, before any computation, if more elements would be computed than are
+  /// allowed; every later call that would compute something then throws the same. Also throws
+  /// whatever `read` and `make` throw; Inexpressible gets the node's name.
   Values values(const Constant& constant);
 
  private:
@@ -98,11 +100,11 @@ class Constants {
     Extents extents;
     std::int64_t elements = 0;
     bool integral = false;
-    std::vector<std::size_t> operands;  ///< of lower indices
+    std::vector<std::size_t> operands;  ///< lower indices than the constant's own
     std::function<Values(OperandValues)> make;
-    std::shared_ptr<const std::string> node;  ///< that it was added for
+    std::shared_ptr<const std::string> node;  ///< the node that messages name
     bool is_stored = false, was_read = false;
-    std::shared_ptr<Values> kept;
+    std::shared_ptr<Values> kept;  ///< null: not computed yet, or dropped
   };
   class Evaluation;
 
@@ -111,13 +113,13 @@ class Constants {
   std::deque<State> states_;
   std::shared_ptr<const std::string> node_;
   std::int64_t allowance_ = free_elements, kept_ = 0;
-  std::string refusal_;  ///< why no more is computed; empty: nothing was refused yet
+  std::string refusal_;  ///< the reason why nothing more is computed; empty: none
 };
 
-/// Computed from operands, of which there is at least one.
+/// Adds a computed constant beside its operands. Requires at least one operand.
 Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                   std::function<Values(OperandValues)> make);
-/// The same numbers, of the other type if need be: integers are rounded to floats, and floats
+/// Converts the values if necessary: integers are rounded to the nearest float, floats to integers
 /// towards zero.
 Constant as_floats(const Constant& constant);
 Constant as_integers(const Constant& constant);

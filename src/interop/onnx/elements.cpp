@@ -1,4 +1,4 @@
-// Operators of single elements, and those that put tensors side by side.
+// Operators on single elements (functions, dropout, sums and products), softmax, and concatenation.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +19,7 @@ Parameter* parameter(Draft& draft, const std::string& name) {
   return found == draft.parameters.end() ? nullptr : &*found;
 }
 
-/// Floats, element by element.
+/// Returns a constant of floats that combines two constants element by element.
 template <class Combine>
 Constant combined(const Constant& a, const Constant& b, Combine combine) {
   return computed(a.extents(), false, {as_floats(a), as_floats(b)}, [combine](OperandValues read) {
@@ -30,8 +30,8 @@ Constant combined(const Constant& a, const Constant& b, Combine combine) {
   });
 }
 
-/// A 1x1 convolution of each channel on its own: the layer that multiplies channels, and adds to
-/// them.
+/// Adds a 1x1 convolution of each channel on its own. It multiplies each channel by its factor and
+/// adds its summand.
 void scale_channels(const Operation& op, const Tensor& x, const Constant& factor,
                     const std::optional<Constant>& summand) {
   const std::int64_t channels = op.channels(x);
@@ -49,8 +49,8 @@ Constant constant_of_channels(const Operation& op, const Tensor& x, float value)
   return of_length(op.graph.constants().of({1}, std::vector<float>{value}), op.channels(x));
 }
 
-/// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them
-/// up, if nobody else reads what that makes.
+/// Defines the output as factor * x + summand, per channel. If nothing else reads x, the layer that
+/// makes x absorbs factor and summand into its scale and shift, or the summand into its bias.
 void affine(const Operation& op, const Tensor& x, const std::optional<Constant>& factor,
             const std::optional<Constant>& summand) {
   Draft& maker = op.graph.drafts[x.draft];
@@ -72,7 +72,7 @@ void affine(const Operation& op, const Tensor& x, const std::optional<Constant>&
   scale_channels(op, x, factor ? *factor : constant_of_channels(op, x, 1), summand);
 }
 
-/// Which of the node's two inputs is a constant, if one is.
+/// Returns which of the node's two inputs is a constant, if one is.
 std::optional<int> constant_side(const Operation& op) {
   if (op.node.inputs() != 2) return {};
   return op.is_constant(0) ? std::optional(0) : op.is_constant(1) ? std::optional(1) : std::nullopt;
@@ -86,7 +86,8 @@ Constant mapped(const Constant& values, float (*map)(float)) {
   });
 }
 
-/// The layer's extents as the model's axes have them, if each of those is one of the layer's.
+/// Returns the layer's shape if each axis of the model's tensor is one axis of the layer, else
+/// nothing.
 std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
   if (x.dims.size() < 2 || x.dims.size() > axis_count) return {};
   Shape shape;
@@ -97,7 +98,8 @@ std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
   return shape == op.graph.shape(x) ? std::optional(shape) : std::nullopt;
 }
 
-/// A layer of both tensors; either may have one element along some axes where the other has more.
+/// Adds a layer that combines both tensors. Along any axis but the samples', one may have one
+/// element where the other has more.
 void of_two(const Operation& op, BinaryFunction function) {
   const Tensor a = op.tensor(0), b = op.tensor(1);
   const std::optional<Shape> of_a = axis_by_axis(op, a), of_b = axis_by_axis(op, b);
@@ -109,7 +111,7 @@ void of_two(const Operation& op, BinaryFunction function) {
   Tensor made = a;
   for (std::size_t i = 0; i < a.dims.size(); ++i) {
     need(a.dims[i] == b.dims[i] || (i > 0 && std::min(a.dims[i], b.dims[i]) == 1),
-         fmt::format("extents of {} and {}", a.dims[i], b.dims[i]));
+         fmt::format("extents {} and {} along one axis", a.dims[i], b.dims[i]));
     made.dims[i] = std::max(a.dims[i], b.dims[i]);
   }
   Shape output = op.graph.shape(a);
@@ -133,7 +135,6 @@ std::vector<Tensor> all_alike(const Operation& op) {
 
 }  // namespace
 
-/// The row whose ONNX operator the node is.
 std::optional<PointwiseFunction> pointwise_function(const Node& node) {
   const auto is_row = [&](PointwiseFunction function) {
     const PointwiseRow row = row_of(function);
@@ -150,7 +151,7 @@ void pointwise(const Operation& op) {
   Json attributes = Json::object();
   for (const auto& [name, onnx, usual, least] : row_of(function).constants) {
     const double value = tidy(op.node.number(std::string(onnx), usual));
-    need(value >= least, fmt::format("an {} of {}", onnx, value));
+    need(value >= least, fmt::format("{} = {}", onnx, value));
     attributes[std::string(name)] = value;
   }
   op.point_wise(function, {op.tensor(0)}, attributes);
@@ -164,7 +165,7 @@ void prelu(const Operation& op) {
   const std::int64_t channels = op.channels(x);
   const bool first =
       slope.elements() == channels &&
-      slope.extents().size() == 1;  // before version 7 its one axis lay with the channels
+      slope.extents().size() == 1;  // before opset 7 a list of slopes was per channel
   const Constant slopes = op.opset < 7 && first ? slope : per_channel(op, slope, x);
   op.point_wise(LayerKind::PReLU, {x}, Json::object(), {{"slope", {channels}, slopes}});
 }
@@ -172,7 +173,7 @@ void prelu(const Operation& op) {
 void clip(const Operation& op) {
   const auto low = op.scalar("min", 1), high = op.scalar("max", 2);
   Json attributes = Json::object();
-  constexpr double none = std::numeric_limits<float>::max();  // what old exports write
+  constexpr double none = std::numeric_limits<float>::max();  // old exports write it for "no limit"
   if (low && *low > -none * 0.999) attributes["min"] = *low;
   if (high && *high < none * 0.999) attributes["max"] = *high;
   need(!low || !high || *low <= *high, "a minimum above the maximum");
@@ -188,11 +189,11 @@ bool is_over_channels(const Operation& op) {
   const bool at_channels =
       static_cast<std::size_t>(axis < 0 ? axis + rank : axis) == op.channel_axis(x);
   return at_channels && (op.opset >= 13 || op.channel_axis(x) + 1 == x.dims.size() ||
-                         op.positions(x) == 1);  // all axes from there on were one
+                         op.positions(x) == 1);  // before opset 13 it ran over all later axes too
 }
 
 void softmax(const Operation& op) {
-  need(op.node.op() == "Softmax", "a logarithm of a softmax that is not the model's end");
+  need(op.node.op() == "Softmax", "a LogSoftmax that is not at the model's end");
   need(is_over_channels(op), "a softmax over other axes than the channels");
   op.point_wise(LayerKind::Softmax, {op.tensor(0)});
 }
@@ -224,13 +225,13 @@ void subtract(const Operation& op) {
 
 namespace {
 
-/// A pointwise function that models spell as x times something of x.
+/// A pointwise function that models express as x times a chain of other functions of x.
 struct Gated {
   PointwiseFunction function;
-  std::vector<LayerType> of_x;  ///< the last first
+  std::vector<LayerType> of_x;  ///< the chain, its last function first
 };
 
-/// The functions are those of x that lead to `gate`, with their usual constants but for these.
+/// Whether `gate` is the chain of functions of x, with the constants that `gated` needs.
 bool leads_to(const Graph& graph, const Tensor& x, const Tensor& gate, const Gated& gated) {
   std::size_t at = gate.draft;
   for (const LayerType& type : gated.of_x) {
@@ -278,7 +279,7 @@ void power(const Operation& op) {
 }
 
 void divide(const Operation& op) {
-  need(constant_side(op) == 1, "a division by what is computed");
+  need(constant_side(op) == 1, "a division by a computed tensor");
   const Tensor x = op.tensor(0);
   affine(op, x, mapped(per_channel(op, op.constant(1), x), [](float value) { return 1 / value; }),
          {});
@@ -316,7 +317,7 @@ void element_wise(const Operation& op) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < op.node.inputs(); ++i)
     if (op.given(i) && !op.is_constant(i)) inputs.push_back(op.tensor(i));
-  need(!inputs.empty(), "nothing that it reads is computed");
+  need(!inputs.empty(), "all its inputs are constants");
   const auto alike = [&](const Tensor& x) {
     return op.graph.shape(x) == op.graph.shape(inputs[0]);
   };

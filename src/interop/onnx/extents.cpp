@@ -11,7 +11,8 @@ namespace stratplan::interop {
 
 std::int64_t within(std::int64_t position, std::int64_t extent) {
   const std::int64_t place = position < 0 ? position + extent : position;
-  need(place >= 0 && place < extent, fmt::format("position {} of {}", position, extent));
+  need(place >= 0 && place < extent,
+       fmt::format("position {} is out of range: there are {}", position, extent));
   return place;
 }
 
@@ -53,7 +54,7 @@ Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes
 
 Extents flattened(const Extents& extents, std::int64_t axis) {
   const std::int64_t rank = std::ssize(extents), at = axis < 0 ? axis + rank : axis;
-  need(at >= 0 && at <= rank, fmt::format("axis {} of {}", axis, rank));
+  need(at >= 0 && at <= rank, fmt::format("axis {} is out of range: there are {}", axis, rank));
   return {elements_of({extents.begin(), extents.begin() + at}),
           elements_of({extents.begin() + at, extents.end()})};
 }
@@ -65,11 +66,11 @@ Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {
   for (auto extent = target.begin(); extent != target.end(); ++extent) {
     if (*extent == 0 && !zero_is_zero) {
       need(extent - target.begin() < std::ssize(extents),
-           "a reshape that keeps an axis which there is not");
+           "a reshape that keeps an axis which its input does not have");
       *extent = extents[static_cast<std::size_t>(extent - target.begin())];
     }
     if (*extent == -1) {
-      need(open == target.end(), "a reshape with two open extents");
+      need(open == target.end(), "a reshape with two open extents (-1)");
       open = extent;
     } else {
       need(*extent >= 0 && !__builtin_mul_overflow(known, *extent, &known),
@@ -77,12 +78,14 @@ Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {
     }
   }
   if (open != target.end()) {
-    need(known > 0 && elements % known == 0,
-         fmt::format("a reshape of {} elements in runs of {}", elements, known));
+    need(
+        known > 0 && elements % known == 0,
+        fmt::format("a reshape of {} elements, a number that {} does not divide", elements, known));
     *open = elements / known;
   }
   need(elements_of(target) == elements,
-       fmt::format("a reshape of ({}) to ({})", fmt::join(extents, ", "), fmt::join(target, ", ")));
+       fmt::format("a reshape of ({}) to ({}), which has another number of elements",
+                   fmt::join(extents, ", "), fmt::join(target, ", ")));
   return target;
 }
 

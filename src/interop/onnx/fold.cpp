@@ -17,14 +17,14 @@ namespace {
 using Inputs = std::vector<std::optional<Constant>>;
 using Places = std::vector<std::int64_t>;
 constexpr std::int64_t element_count_limit =
-    std::int64_t{1} << 20;  ///< of ranges and steps, which are about extents
+    std::int64_t{1} << 20;  ///< for ranges and steps, because they only serve extents
 
 const Constant& operand(const Inputs& inputs, std::size_t i) {
-  need(i < inputs.size() && inputs[i].has_value(), fmt::format("without input {}", i));
+  need(i < inputs.size() && inputs[i].has_value(), fmt::format("input {} is missing", i));
   return *inputs[i];
 }
 
-/// Row-major distance between neighbours along each axis.
+/// Returns the row-major distance between neighbours along each axis.
 Extents strides_of(const Extents& extents) {
   Extents strides(extents.size(), 1);
   for (std::size_t axis = extents.size(); axis-- > 1;)
@@ -43,7 +43,8 @@ void for_each_index(const Extents& extents, Visit visit) {
   }
 }
 
-/// Elements of `source`: that of index i at the place `place(i)`, row-major.
+/// Returns one element of `source` per index in `extents`, row-major. `place(index)` is the
+/// position of the element in `source`.
 template <class Place>
 Values picked_from(const Values& source, const Extents& extents, const Place& place) {
   return std::visit(
@@ -78,14 +79,14 @@ Extents broadcast(const Extents& a, const Extents& b) {
   for (std::size_t i = 0; i < result.size(); ++i) {
     const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
                        y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    need(x == y || x == 1 || y == 1, fmt::format("extents ({}) and ({}) that do not go together",
+    need(x == y || x == 1 || y == 1, fmt::format("extents ({}) and ({}) that cannot be broadcast",
                                                  fmt::join(a, ", "), fmt::join(b, ", ")));
     result[result.size() - 1 - i] = x == 1 ? y : x;
   }
   return result;
 }
 
-/// The constant as if it had these extents: its elements repeat along axes where it has one.
+/// Returns the constant broadcast to these extents: its elements repeat along axes of extent 1.
 Constant expanded(const Constant& source, const Extents& extents) {
   if (source.extents() == extents) return source;
   const Extents& own = source.extents();
@@ -118,8 +119,7 @@ Number apply(const std::string& op, Number a, Number b) {
   }
 }
 
-/// Integers wrap around rather than overflow: no behaviour of the program may depend on a file's
-/// arithmetic.
+/// Integers wrap around, because signed overflow is undefined and a file must not trigger it.
 std::int64_t apply_wrapping(const std::string& op, std::int64_t a, std::int64_t b) {
   const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
   if (op == "Add") return static_cast<std::int64_t>(x + y);
@@ -187,7 +187,7 @@ Constant cast(const Node& node, const Constant& x) {
 
 Constant where(const Constant& condition, const Constant& yes, const Constant& no) {
   const Extents extents = broadcast(condition.extents(), broadcast(yes.extents(), no.extents()));
-  need(yes.integral() == no.integral(), "a choice between integers and other numbers");
+  need(yes.integral() == no.integral(), "a choice between integers and floats");
   return computed(
       extents, yes.integral(),
       {expanded(as_integers(condition), extents), expanded(yes, extents), expanded(no, extents)},
@@ -205,7 +205,7 @@ Constant where(const Constant& condition, const Constant& yes, const Constant& n
       });
 }
 
-// ---------------------------------------------------------------- order
+// ---------------------------------------------------------------- selection and order
 
 Constant gather(const Node& node, const Constant& data, const Constant& positions) {
   const Extents& from = data.extents();
@@ -230,7 +230,7 @@ Constant gather(const Node& node, const Constant& data, const Constant& position
                   });
 }
 
-/// An attribute of old versions, an input of newer ones.
+/// Returns a list that old opsets give as an attribute and newer ones as input i.
 std::vector<std::int64_t> attribute_or_input(const Node& node, const char* attribute,
                                              const Inputs& inputs, std::size_t i) {
   if (i < inputs.size() && inputs[i]) return inputs[i]->integers();
@@ -251,7 +251,7 @@ Constant slice(const Node& node, const Inputs& inputs) {
   if (steps.empty()) steps.assign(starts.size(), 1);
   need(
       starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
-      "starts, ends, axes and steps of different numbers");
+      "starts, ends, axes and steps of different lengths");
   axes = from_front(axes, from.size());
   Extents extents = from, first(from.size(), 0), step(from.size(), 1);
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -308,7 +308,7 @@ Constant concat(const Node& node, const Inputs& inputs) {
     for (std::size_t other = 0; other < extents.size(); ++other)
       need(other == axis || part.extents()[other] == extents[other],
            "a concatenation of tensors of different extents");
-    need(part.integral() == first.integral(), "a concatenation of integers and other numbers");
+    need(part.integral() == first.integral(), "a concatenation of integers and floats");
     extents[axis] += part.extents()[axis];
     elements_of(extents);
   }
@@ -332,7 +332,7 @@ Constant concat(const Node& node, const Inputs& inputs) {
   });
 }
 
-// ---------------------------------------------------------------- new ones
+// ---------------------------------------------------------------- constants without operands
 
 Constant literal(const Node& node, Constants& all) {
   if (const auto tensor = node.tensor("value", all)) return *tensor;
@@ -344,7 +344,7 @@ Constant literal(const Node& node, Constants& all) {
     return all.of({std::ssize(integers)}, integers);
   if (const auto numbers = node.numbers("value_floats"); !numbers.empty())
     return all.of({std::ssize(numbers)}, numbers);
-  throw Inexpressible{"a constant without numbers"};
+  throw Inexpressible{"a constant without a numeric value"};
 }
 
 template <class Number>
@@ -359,16 +359,18 @@ Constant filled(const Node& node, const Constant& shape) {
   Constants& all = shape.all();
   const Extents extents = shape.integers();
   const auto value = node.tensor("value", all);
-  need(!value || value->elements() == 1, "a value of another number of elements than one");
+  need(!value || value->elements() == 1, "a fill value that is not one element");
   if (value && value->integral()) return repeated(all, extents, value->integers()[0]);
   return repeated(all, extents, value ? static_cast<float>(value->scalar()) : 0.0F);
 }
 
 Constant range(const Constant& start, const Constant& limit, const Constant& step) {
   need(start.integral() && limit.integral() && step.integral(),
-       "a range of other numbers than integers");
+       "a range of numbers that are not integers");
   const auto one = [](const Constant& x) {
-    need(x.elements() == 1, fmt::format("a range of {} numbers, expected one", x.elements()));
+    need(x.elements() == 1,
+         fmt::format("a range whose start, limit or step has {} elements, expected one",
+                     x.elements()));
     return x.integers()[0];
   };
   const std::int64_t first = one(start), end = one(limit), by = one(step);
@@ -385,7 +387,7 @@ Constant range(const Constant& start, const Constant& limit, const Constant& ste
 }
 
 Constant product(const Node& node, const Constant& x) {
-  need(x.extents().size() <= 1, "a product along some axes");
+  need(x.extents().size() <= 1, "a product over a tensor of several axes");
   std::int64_t result = 1;
   for (const std::int64_t value : x.integers()) result = apply_wrapping("Mul", result, value);
   return x.all().of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(),

@@ -1,15 +1,16 @@
 #pragma once
-// What models compute from constants alone, most of it extents ("shape noise": Shape, Gather,
-// Concat, Reshape, ...), is worked out while importing.
+// Constant folding while importing. Models compute many tensors, most of them extents, from
+// constants alone (Shape, Gather, Concat, Reshape, ...).
 #include <optional>
 
 #include "interop/onnx/model.hpp"
 
 namespace stratplan::interop {
 
-/// Whether `fold` knows the operator.
+/// Whether `fold` knows the node's operator.
 bool folds(const Node& node);
-/// The node's output; an input that is left out is nothing. Added to `all`. Throws Inexpressible.
+/// Adds the node's output to `all` and returns it. `inputs`: nothing for an input that the node
+/// omits. Requires folds(node). Throws Inexpressible.
 Constant fold(const Node& node, const std::vector<std::optional<Constant>>& inputs, Constants& all);
 
 }  // namespace stratplan::interop

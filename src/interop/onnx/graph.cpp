@@ -18,7 +18,7 @@ std::string symbol_of(const GraphInput& input, std::size_t axis) {
 
 std::string printable(const std::string& text) {
   const auto plain = [](char c) { return c >= 32 && c < 127; };
-  if (std::all_of(text.begin(), text.end(), plain)) return text;  // nearly all, in no time
+  if (std::all_of(text.begin(), text.end(), plain)) return text;  // the usual case, without JSON
   std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
                            .get<std::string>();
   for (char& c : result)
@@ -61,13 +61,13 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
   if (dims[0] == 0 && !request_.batch)
     throw InputError(
         file, "",
-        fmt::format("the batch is left open ({}): --batch says how many samples a step has",
+        fmt::format("the batch is left open ({}): set --batch to the number of samples per step",
                     symbol_of(input, 0)));
   dims[0] = samples_;
   for (std::size_t axis = 1; axis < rank; ++axis) {
     if (dims[axis] > 0) continue;
     const char* says =
-        axis == channels ? "expected a fixed number of channels" : "--input-size says it";
+        axis == channels ? "expected a fixed number of channels" : "set it with --input-size";
     throw InputError(file, "",
                      fmt::format("an extent is left open ({}): {}", symbol_of(input, axis), says));
   }
@@ -89,11 +89,11 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
 Tensor Graph::tensor(const std::string& name, bool as_channels_last) {
   if (is_unused_input(name)) define(name, make_input(inputs_.at(name), as_channels_last));
   const auto found = values_.find(name);
-  need(found != values_.end(), fmt::format("it reads {}, which nothing makes",
-                                           name.empty() ? "a tensor that is left out" : name));
+  need(found != values_.end(),
+       fmt::format("it reads {}, which no node makes", name.empty() ? "an omitted input" : name));
   const auto* tensor = std::get_if<Tensor>(&found->second);
   need(tensor != nullptr,
-       fmt::format("it reads {}, a constant, where a layer's output belongs", name));
+       fmt::format("it reads the constant {} where it needs a layer's output", name));
   return *tensor;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The network that is being made of a model: layers as network.json will have them, and what each
-// of the model's tensors is in their terms.
+// The network that an import builds: its layers as network.json will list them, and for each tensor
+// of the model the constant or the layer output that it stands for.
 #include <map>
 #include <optional>
 #include <set>
@@ -23,27 +23,30 @@ struct Parameter {
   Constant values;
 };
 
+/// A layer of the network.
 struct Draft {
   std::string name;
   LayerType type;
-  std::vector<std::size_t> inputs;
-  Shape output;  ///< of one sample
+  std::vector<std::size_t> inputs;  ///< indices of drafts
+  Shape output;                     ///< with one sample
   Json attributes = Json::object();
   std::vector<Parameter> parameters;
 };
 
-/// What a layer makes, as the model sees it: perhaps reshaped or with its channels last, but no
-/// element elsewhere. In the model's order (N, C, [D, H,] W):
-///   (N, C, H, W) an image; (N, C, H * W) still in channels; (N, C * H * W) flat; with
-///   `channels_last` the same of (N, H, W, C)
+/// A layer's output as the model sees it: perhaps reshaped, or with channels last, but with no
+/// element moved otherwise. Examples of `dims`:
+///   (N, C, H, W)     an image
+///   (N, C, H * W)    positions joined, channels apart
+///   (N, C * H * W)   flat
+/// With `channels_last` the same holds for (N, H, W, C).
 struct Tensor {
-  std::size_t draft = 0;
+  std::size_t draft = 0;  ///< index of the layer
   Extents dims;
   bool channels_last = false;
-  bool alone = true;  ///< nobody but its one reader sees what the layer makes
+  bool alone = true;  ///< at most one node reads the layer's output
 };
 
-/// What goes into JSON and onto terminals: UTF-8 without control characters.
+/// Returns `text` as UTF-8 without control characters, for JSON and terminals.
 std::string printable(const std::string& text);
 
 class Graph {
@@ -55,14 +58,14 @@ class Graph {
   Constants& constants() const { return constants_; }
   std::int64_t samples() const {
     return samples_;
-  }  ///< extent of the first axis of every tensor: the model's batch, or 1 where it is open
+  }  ///< the first extent of every tensor: the model's batch, or 1 if the model leaves it open
   bool batch_is_open() const { return batch_is_open_; }
-  std::size_t spatial_axes() const { return spatial_axes_; }  ///< of every layer: 2 or 3
+  std::size_t spatial_axes() const { return spatial_axes_; }  ///< 2 or 3, for all layers
   const Shape& shape(const Tensor& tensor) const { return drafts[tensor.draft].output; }
 
-  /// The model's tensor of this name, a graph input on its first use becoming a layer.
-  /// `as_channels_last`: such an input's channels are its last axis. Throws Inexpressible: unknown,
-  /// or a constant; InputError: an extent of a graph input is open.
+  /// Returns the model's tensor of this name. A graph input becomes a layer on its first use;
+  /// `as_channels_last`: its channels are then its last axis. Throws Inexpressible if the name is
+  /// unknown or a constant, and InputError if an extent of a graph input is open.
   Tensor tensor(const std::string& name, bool as_channels_last = false);
   std::optional<Constant> constant(const std::string& name) const;
   bool knows(const std::string& name) const {
@@ -76,14 +79,14 @@ class Graph {
   }
   void define(const std::string& name, Tensor tensor);
 
-  /// Adds a layer under the name, or one like it if there is such a layer already. Returns what it
-  /// makes, seen as an image of `rank` axes.
+  /// Adds a layer, with a number behind its name if another layer has the same name. Returns its
+  /// output as an image of `rank` axes.
   Tensor add(Draft draft, std::size_t rank);
 
   std::vector<Draft> drafts;
   std::map<std::string, int>
-      readers;  ///< of each of the model's tensors, those that look at its shape alone apart
-  double running_momentum = 0;
+      readers;  ///< nodes that read each tensor of the model; nodes that read only its shape aside
+  double running_momentum = 0;  ///< momentum of the first batch normalization; 0: none yet
 
  private:
   Tensor make_input(const GraphInput& input, bool as_channels_last);
@@ -93,7 +96,7 @@ class Graph {
   std::map<std::string, GraphInput> inputs_;
   std::map<std::string, std::variant<Constant, Tensor>> values_;
   std::set<std::string> names_;
-  std::map<std::string, int> copies_;  ///< of names that were wanted again, the last number
+  std::map<std::string, int> copies_;  ///< by name: the last number that add() appended to it
   std::int64_t samples_ = 1;
   bool batch_is_open_ = true;
   std::size_t spatial_axes_ = 2;

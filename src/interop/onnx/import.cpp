@@ -1,5 +1,5 @@
-// An ONNX model to a network.json document: the nodes that its output needs, one after the other,
-// then a loss.
+// Imports an ONNX model as a network.json document: translates the nodes that its first output
+// needs, one after the other, then adds a loss.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -42,8 +42,8 @@ class Importer {
   }
 
  private:
-  /// Nodes from which there is a way to the output, in the model's order, and how often each tensor
-  /// is read by them.
+  /// Finds the nodes on which the output depends, in the model's order, and counts how often they
+  /// read each tensor.
   void find_needed() {
     std::set<std::string> wanted{output_};
     graph_.readers[output_] = 1;
@@ -70,7 +70,9 @@ class Importer {
       if (std::none_of(needed_.begin(), needed_.end(),
                        [&](const Node* node) { return node->name() == name; }))
         throw InputError(request_.file, "",
-                         fmt::format("there is no node {} to take for an element-wise one", name));
+                         fmt::format("there is no node {} to treat as element-wise among those "
+                                     "that the output needs",
+                                     name));
   }
 
   void read_constants() {
@@ -87,7 +89,8 @@ class Importer {
            request_.element_wise.end();
   }
 
-  /// What fails is put down, and what depends on it is passed by, so that one message names all.
+  /// Translates one node. Records a failure in complaints_ and skips nodes that depend on a failed
+  /// one, so that one message names all failures.
   void translate(const Node& node) {
     const std::string described = printable(
         fmt::format("{} ({}{}, opset {})", node.name(),
@@ -120,7 +123,7 @@ class Importer {
       if (const auto inputs = constants_of(node))
         return graph_.define(node.output(0), fold(node, *inputs, constants_));
     const Translation translation = translation_of(node);
-    need(translation != nullptr, "of what is computed");
+    need(translation != nullptr, "it can only be computed from constants, and an input is not one");
     if (is_softmax_of_the_loss(op)) {
       softmax_ = node.name();
       return identity(op);
@@ -128,7 +131,8 @@ class Importer {
     translation(op);
   }
 
-  /// All inputs, if they are known; of a tensor whose shape alone is asked for, that.
+  /// Returns the node's inputs if all are constants, else nothing. For Shape and Size, a tensor
+  /// that is not constant is replaced by a constant with its extents and without values.
   std::optional<std::vector<std::optional<Constant>>> constants_of(const Node& node) {
     std::vector<std::optional<Constant>> inputs;
     const bool asks_for_shape = node.op() == "Shape" || node.op() == "Size";
@@ -142,7 +146,7 @@ class Importer {
     return inputs;
   }
 
-  /// The cross-entropy has a softmax of its own.
+  /// Whether the node is a softmax at the model's end that the cross-entropy will contain.
   bool is_softmax_of_the_loss(const Operation& op) const {
     const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
     const bool joins_loss =
@@ -150,7 +154,7 @@ class Importer {
     return softmax && joins_loss && op.node.output(0) == output_ && is_over_channels(op);
   }
 
-  // ---------------------------------------------------------------- the end
+  // ---------------------------------------------------------------- loss and document
 
   LayerKind guessed_loss(const Draft& last) const {
     const bool scores = is_contraction(last.type.kind) ||
@@ -183,7 +187,7 @@ class Importer {
     graph_.add(std::move(loss), 2);
   }
 
-  /// Layers of which nothing reaches the loss: nodes that only lent their shape.
+  /// Drops the layers on which the loss does not depend: only their shapes were used.
   void drop_unread() {
     std::vector<bool> read(graph_.drafts.size(), false);
     read.back() = true;
@@ -210,7 +214,7 @@ class Importer {
     const std::vector<std::string> outputs = model_.outputs();
     if (outputs.size() > 1)
       notes_.push_back(fmt::format(
-          "of the model's outputs the first, {}, is trained; left out: {}", output_,
+          "the model's first output, {}, is trained; its other outputs are left out: {}", output_,
           fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
     const bool biased =
         std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [](const Draft& draft) {
@@ -218,12 +222,10 @@ class Importer {
         });
     if (biased && !any(LayerKind::BatchNorm))
       notes_.push_back(
-          "convolutions have biases and there is no batch normalization: if the model was trained "
-          "with any, an export for inference has folded it "
-          "into the "
-          "convolutions, and its time and its sums between ranks are missing here (PyTorch: "
-          "training=TrainingMode.TRAINING, "
-          "do_constant_folding=False)");
+          "convolutions have biases and there is no batch normalization: an export for inference "
+          "folds batch normalization into convolutions, and its time and its sums between ranks "
+          "are then missing here; if the model was trained with it, export for training (PyTorch: "
+          "training=TrainingMode.TRAINING, do_constant_folding=False)");
   }
 
   Json layer_of(std::size_t index) const {
@@ -281,10 +283,10 @@ class Importer {
   const Model model_;
   Constants constants_;
   Graph graph_;
-  std::string output_;   ///< the one that is trained
-  std::string softmax_;  ///< the node that became part of the loss; empty: none
+  std::string output_;   ///< the output that is trained
+  std::string softmax_;  ///< the softmax node that became part of the loss; empty: none
   std::vector<const Node*> needed_;
-  std::set<std::string> made_;  ///< by the needed nodes
+  std::set<std::string> made_;  ///< outputs of the needed nodes
   std::vector<std::string> complaints_, notes_;
 };
 

@@ -1,4 +1,4 @@
-// Products with a matrix of weights: fully connected layers.
+// Fully connected layers: products with a matrix of weights.
 #include <fmt/format.h>
 
 #include "interop/onnx/operators.hpp"
@@ -6,12 +6,13 @@
 namespace stratplan::interop {
 namespace {
 
-/// How a matrix's values become weights (F, C, D, H, W).
+/// Reorders the values of a matrix into weights (F, C, D, H, W). K = C D H W is the number of
+/// elements of one sample.
 struct Weights {
   bool turned = false;  ///< the matrix is (K, F), else (F, K)
   float factor = 1;
   std::int64_t filters, channels, positions;
-  bool channels_last = false;  ///< K runs over (D, H, W, C)
+  bool channels_last = false;  ///< K runs over (D, H, W, C), else over (C, D, H, W)
 
   Values operator()(OperandValues read) const {
     const auto& from = std::get<std::vector<float>>(*read[0]);
@@ -31,10 +32,11 @@ struct Weights {
 void fully_connected(const Operation& op, const Tensor& x, const Constant& matrix, bool turned,
                      double alpha, std::vector<Parameter> bias) {
   const Extents& extents = matrix.extents();
-  need(x.dims.size() == 2 && extents.size() == 2, "a matrix for each sample");
+  need(x.dims.size() == 2 && extents.size() == 2,
+       "expected (samples, elements) times one matrix of weights");
   const std::int64_t products = extents[turned ? 0 : 1], filters = extents[turned ? 1 : 0];
   need(products == x.dims[1] && filters >= 1,
-       fmt::format("a matrix of {} by {} for {} elements a sample", extents[0], extents[1],
+       fmt::format("a matrix of {} by {} for {} elements per sample", extents[0], extents[1],
                    x.dims[1]));
   const Shape& shape = op.graph.shape(x);
   Shape output;
@@ -57,7 +59,7 @@ void gemm(const Operation& op) {
   need(op.node.integer("transA", 0) == 0, "samples that lie along columns (transA)");
   const Constant matrix = op.constant(1);
   const bool turned = op.node.integer("transB", 0) == 0;
-  need(matrix.extents().size() == 2, "a matrix for each sample");
+  need(matrix.extents().size() == 2, "expected (samples, elements) times one matrix of weights");
   const std::int64_t filters = matrix.extents()[turned ? 1 : 0];
   std::vector<Parameter> parameters;
   if (const auto bias = op.optional_constant(2)) {

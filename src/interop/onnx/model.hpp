@@ -1,6 +1,6 @@
 #pragma once
-// An ONNX file as a list of nodes: parsed, but not understood. There is no checker, so that files
-// of newer versions can be read so far as their operators are known.
+// An ONNX file as a list of nodes, parsed but not interpreted. ONNX's checker is not run, so files
+// of newer versions are accepted as long as their operators are known.
 #include <onnx/onnx.pb.h>
 
 #include <map>
@@ -13,21 +13,22 @@
 
 namespace stratplan::interop {
 
-/// One node; its views into the message last as long as the model.
+/// One node of the graph. It refers to the parsed file, so the model must outlive it.
 class Node {
  public:
   Node(const onnx::NodeProto& node, const std::string& file) : node_(node), file_(file) {}
 
   const std::string& op() const { return node_.op_type(); }
-  /// "", which is ONNX's own, or "com.microsoft".
+  /// The operator's domain: "" for ONNX's own, else for example "com.microsoft".
   std::string domain() const { return node_.domain() == "ai.onnx" ? "" : node_.domain(); }
-  const std::string& input(int i) const;   ///< a tensor's name; empty if it is left out
+  const std::string& input(int i) const;   ///< a tensor's name; empty if the node omits it
   const std::string& output(int i) const;  ///< likewise
   int inputs() const { return node_.input_size(); }
   int outputs() const { return node_.output_size(); }
-  /// The node's own name, else that of its first output.
+  /// The node's name, or the name of its first output if it has none.
   std::string name() const { return node_.name().empty() ? output(0) : node_.name(); }
 
+  // Attributes. `otherwise` is the value if the node does not have the attribute.
   bool has(const std::string& attribute) const { return find(attribute) != nullptr; }
   std::int64_t integer(const std::string& attribute, std::int64_t otherwise) const;
   double number(const std::string& attribute, double otherwise) const;
@@ -35,7 +36,7 @@ class Node {
   std::vector<std::int64_t> integers(const std::string& attribute,
                                      const std::vector<std::int64_t>& otherwise = {}) const;
   std::vector<float> numbers(const std::string& attribute) const;
-  /// Added to `all`.
+  /// Adds the attribute's tensor to `all`. Returns nothing if there is no such attribute.
   std::optional<Constant> tensor(const std::string& attribute, Constants& all) const;
 
  private:
@@ -44,16 +45,16 @@ class Node {
   const std::string& file_;
 };
 
-/// What goes into the graph and is no constant. An extent that is left open is 0.
+/// An input of the graph that is not a constant.
 struct GraphInput {
   std::string name;
-  Extents extents;
-  std::vector<std::string> symbols;  ///< what the open ones are called; may be empty
+  Extents extents;                   ///< 0: left open
+  std::vector<std::string> symbols;  ///< by axis: the name of an open extent, or empty
 };
 
 class Model {
  public:
-  /// Throws InputError: missing, no ONNX model, without a graph.
+  /// Throws InputError if the file is missing, is not an ONNX model, or has no graph.
   explicit Model(const std::string& file);
 
   const std::string& file() const { return file_; }
@@ -62,8 +63,8 @@ class Model {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   std::vector<std::string> outputs() const;
-  /// Initializers, which may be listed as inputs too, added to `all`. Throws Inexpressible, as
-  /// constant_of does.
+  /// Adds the initializers to `all` and returns them by name. Throws Inexpressible, as constant_of
+  /// does.
   std::map<std::string, Constant> constants(Constants& all) const;
 
  private:

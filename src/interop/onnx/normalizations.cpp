@@ -1,5 +1,5 @@
-// Normalizations: their statistics are over samples and positions, positions, or groups of
-// channels.
+// Normalizations, with statistics over samples and positions (batch), positions (instance), or
+// positions and groups of channels (group).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ Parameter of_channels(const char* name, const Constant& values, std::int64_t cha
   return {name, {channels}, values};
 }
 
-/// One value for each group, or for each channel.
+/// Returns a parameter with one value per channel. `values`: one per group or one per channel.
 Parameter of_groups(const char* name, const Constant& values, std::int64_t groups,
                     std::int64_t channels) {
   if (values.elements() == channels) return of_channels(name, values, channels);
@@ -36,8 +36,8 @@ Json epsilon_of(const Operation& op) {
   return epsilon == 1e-5 ? Json::object() : Json{{"epsilon", epsilon}};
 }
 
-/// `groups` runs of channels share mean and variance; as many as there are channels: each has its
-/// own.
+/// Adds a normalization in which each of `groups` runs of channels shares its mean and variance. If
+/// there are as many groups as channels, it is an instance normalization.
 void normalize_groups(const Operation& op, const Tensor& x, std::int64_t groups) {
   const std::int64_t channels = op.channels(x);
   need(groups >= 1 && channels % groups == 0,
@@ -54,7 +54,7 @@ void normalize_groups(const Operation& op, const Tensor& x, std::int64_t groups)
 
 void batch_normalization(const Operation& op) {
   const Tensor x = op.tensor(0);
-  need(op.keeps_channels(x), "it normalizes a tensor whose channels are mixed");
+  need(op.keeps_channels(x), "it normalizes a tensor without an axis of channels");
   need(op.node.integer("spatial", 1) == 1, "statistics for each position");
   const double momentum = tidy(op.node.number("momentum", 0.9));
   if (op.graph.running_momentum == 0 && momentum < 1)
@@ -67,8 +67,8 @@ void batch_normalization(const Operation& op) {
                  of_channels("running_var", op.constant(4), channels)});
 }
 
-/// PyTorch writes a group normalization as this, of an input that is reshaped to (N, groups, the
-/// rest).
+/// PyTorch exports a group normalization as an InstanceNormalization of an input that is reshaped
+/// to (N, groups, rest), so x.dims[1] is the number of groups.
 void instance_normalization(const Operation& op) {
   const Tensor x = op.tensor(0);
   need(x.dims.size() >= 2 && !x.channels_last, "it normalizes a tensor whose channels are last");
@@ -77,15 +77,17 @@ void instance_normalization(const Operation& op) {
 
 void group_normalization(const Operation& op) {
   const Tensor x = op.tensor(0);
-  need(op.keeps_channels(x) && !x.channels_last, "it normalizes a tensor whose channels are mixed");
+  need(op.keeps_channels(x) && !x.channels_last,
+       "it normalizes a tensor whose channels are not its second axis");
   normalize_groups(op, x, op.node.integer("num_groups", 1));
 }
 
 void local_response_normalization(const Operation& op) {
   const Tensor x = op.tensor(0);
-  need(op.keeps_channels(x), "it normalizes a tensor whose channels are mixed");
+  need(op.keeps_channels(x), "it normalizes a tensor without an axis of channels");
   const std::int64_t size = op.node.integer("size", 1);
-  need(size >= 1 && size % 2 == 1, fmt::format("a sum over {} channels, an even number", size));
+  need(size >= 1 && size % 2 == 1,
+       fmt::format("a sum over {} channels, expected an odd number", size));
   const double k = tidy(op.node.number("bias", 1)), alpha = tidy(op.node.number("alpha", 1e-4)),
                beta = tidy(op.node.number("beta", 0.75));
   need(k > 0 && alpha >= 0 && beta >= 0, "coefficients below zero");

@@ -11,8 +11,9 @@ namespace stratplan::interop {
 Constant Operation::constant(int i) const {
   const auto found = graph.constant(node.input(i));
   need(found.has_value(),
-       given(i) ? fmt::format("{}, its input {}, is computed and no constant", node.input(i), i)
-                : fmt::format("without input {}", i));
+       given(i)
+           ? fmt::format("{}, its input {}, is computed but must be a constant", node.input(i), i)
+           : fmt::format("input {} is missing", i));
   return *found;
 }
 
@@ -35,13 +36,13 @@ Tensor Operation::image(int i, std::size_t spatial) const {
   const Shape& shape = graph.shape(x);
   bool exact = x.dims.size() >= 2 + spatial && x.dims.size() <= 5 && !x.channels_last &&
                x.dims[1] == shape[Axis::C];
-  for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // from the last backwards
+  for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // aligned at the last axis
     const std::size_t behind = axis_count - 1 - axis;
     exact =
         shape.extent[axis] == (behind + 2 < x.dims.size() ? x.dims[x.dims.size() - 1 - behind] : 1);
   }
-  need(exact, fmt::format("it reads a tensor of extents ({}), which is no image of the layer's "
-                          "channels and positions",
+  need(exact, fmt::format("it reads a tensor of extents ({}), which are not the samples, channels "
+                          "and positions of the layer that makes it",
                           fmt::join(x.dims, ", ")));
   return x;
 }
@@ -73,7 +74,7 @@ void Operation::point_wise(LayerType type, const std::vector<Tensor>& inputs, Js
 
 void Operation::view(Tensor x, Extents dims) const {
   need(elements_of(dims) == elements_of(x.dims) && !dims.empty() && dims[0] == graph.samples(),
-       fmt::format("it makes ({}) of ({}), where samples do not stay apart", fmt::join(dims, ", "),
+       fmt::format("it makes ({}) of ({}), which mixes samples", fmt::join(dims, ", "),
                    fmt::join(x.dims, ", ")));
   x.dims = std::move(dims);
   output(std::move(x));
@@ -101,7 +102,7 @@ Constant of_length(const Constant& x, std::int64_t elements) {
 
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor) {
   const std::int64_t channels = op.channels(tensor);
-  need(x.elements() > 0, "a constant of no elements");
+  need(x.elements() > 0, "a constant without elements");
   if (x.elements() > 1) {
     const std::size_t from_end = tensor.dims.size() - op.channel_axis(tensor),
                       rank = x.extents().size();

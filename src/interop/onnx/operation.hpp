@@ -1,6 +1,6 @@
 #pragma once
-// One node on its way to a layer: what it reads, in terms of the graph, and where its output goes.
-// All functions that fail throw Inexpressible.
+// One node while it becomes a layer: its inputs as tensors and constants of the graph, and ways to
+// define its output. All functions throw Inexpressible on failure.
 #include <array>
 #include <optional>
 #include <string>
@@ -22,47 +22,53 @@ class Operation {
   bool given(int i) const { return !node.input(i).empty(); }
   bool is_constant(int i) const { return graph.constant(node.input(i)).has_value(); }
   Tensor tensor(int i) const { return graph.tensor(node.input(i)); }
+  /// Returns input i, which must be given and constant.
   Constant constant(int i) const;
+  /// Returns input i, which must be constant, or nothing if the node omits it.
   std::optional<Constant> optional_constant(int i) const;
-  /// The list that was an attribute in old versions and is input i in newer ones.
+  /// Returns a list that old opsets give as an attribute and newer ones as input i.
   std::vector<std::int64_t> list(const char* attribute, int i) const;
+  /// Returns a number that old opsets give as an attribute and newer ones as input i.
   std::optional<double> scalar(const char* attribute, int i) const;
 
-  /// Input i as (N, C, [[D,] H,] W), with at least `spatial` spatial axes.
+  /// Returns input i, which must be (N, C, [[D,] H,] W) of its layer, with at least `spatial`
+  /// spatial axes.
   Tensor image(int i, std::size_t spatial = 0) const;
-  /// Whether an axis of its own is the channels.
+  /// Whether the channels are an axis of their own.
   bool keeps_channels(const Tensor& x) const;
   std::size_t channel_axis(const Tensor& x) const {
     return x.channels_last ? x.dims.size() - 1 : 1;
   }
   std::int64_t channels(const Tensor& x) const { return graph.shape(x)[Axis::C]; }
-  /// Of one sample.
+  /// The number of positions of one sample.
   std::int64_t positions(const Tensor& x) const { return graph.shape(x).elements() / channels(x); }
 
-  /// A layer in the node's name, whose output is the node's: an image of as many axes as x has.
+  /// Adds a layer that has the node's name and makes its output: an image of as many axes as x.
   void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(),
              std::vector<Parameter> parameters = {}) const;
-  /// The same for a layer that computes each element on its own: what it makes is seen as x was.
+  /// Adds a layer that keeps the shape of inputs[0]. The node's output has the extents and the
+  /// axis order of inputs[0].
   void point_wise(LayerType type, const std::vector<Tensor>& inputs,
                   Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
-  /// The node's output is x itself, with these extents.
+  /// Defines the node's output as x itself with these extents.
   void view(Tensor x, Extents dims) const;
+  /// Defines the node's output as x itself.
   void output(Tensor x) const { graph.define(node.output(0), std::move(x)); }
 
-  /// A list along D, H, W as network.json has it: of the network's spatial axes, and one number if
-  /// they are all equal.
+  /// Returns values along D, H, W as network.json lists them: one value per spatial axis of the
+  /// network, or one number if all are equal.
   Json along(const std::array<Json, 3>& values) const;
 };
 
-/// As short as tells it from other numbers of single precision: 1e-05, not 9.99999974737875e-06.
+/// Returns the shortest decimal number that rounds to the same float: 1e-05 instead of
+/// 9.99999974737875e-06.
 double tidy(double single_precision);
 
-/// So many floats: x's, or the one of x again and again.
+/// Returns x as `elements` floats. An x of one element is repeated.
 Constant of_length(const Constant& x, std::int64_t elements);
 
-/// x is an operand of each element of the tensor: one number, or one for each channel. Returns one
-/// float for each channel.
-/// Throws if there is one for each position.
+/// Returns one float per channel for an operand x of each element of the tensor. x must be one
+/// number, or one number per channel. Throws if x has a value per position.
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor);
 
 }  // namespace stratplan::interop

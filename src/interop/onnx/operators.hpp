@@ -1,5 +1,5 @@
 #pragma once
-// Which operators become layers, and how; one function each, grouped by file.
+// The operators that become layers: one function per operator, grouped by file.
 #include <optional>
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace stratplan::interop {
 
-/// Makes the node's output. Throws Inexpressible.
+/// Defines the node's output. Throws Inexpressible.
 using Translation = void (*)(const Operation&);
 
-/// Nothing if no layer computes the operator.
+/// Returns the function for the node's operator, or nullptr if no layer computes the operator.
 Translation translation_of(const Node& node);
 
 // windows.cpp
@@ -31,7 +31,8 @@ void group_normalization(const Operation& op);
 void local_response_normalization(const Operation& op);
 
 // elements.cpp
-/// Which of the pointwise functions the node is, if it is one that has nothing but constants.
+/// Returns the pointwise function that the node computes, if its row has an ONNX operator. The
+/// constants of such a node are attributes.
 std::optional<PointwiseFunction> pointwise_function(const Node& node);
 void pointwise(const Operation& op);
 void prelu(const Operation& op);
@@ -45,10 +46,11 @@ void multiply(const Operation& op);
 void divide(const Operation& op);
 void power(const Operation& op);
 void concat(const Operation& op);
-/// Of an unknown operator that the user asked to take for one: passes its inputs on, or their sum.
+/// Treats an unknown operator as element-wise, on the user's request: its output is its input, or
+/// the sum of its inputs.
 void element_wise(const Operation& op);
-/// Whether a Softmax or LogSoftmax runs over the channels of each position, as the cross-entropy's
-/// own does.
+/// Whether a Softmax or LogSoftmax runs over the channels of each position, as the softmax of the
+/// cross-entropy does.
 bool is_over_channels(const Operation& op);
 
 // matrices.cpp

@@ -54,7 +54,7 @@ ElementType type_of(const TensorProto& tensor) {
 float from_half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 15) << 31,
                       exponent = bits >> 10 & 31u, fraction = bits & 1023u;
-  if (exponent == 0) {  // zero, and what is too small for an exponent
+  if (exponent == 0) {  // zero and subnormal numbers
     const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -magnitude : magnitude;
   }
@@ -101,8 +101,7 @@ Values unpack(int type, const std::string& raw) {
   }
 }
 
-/// How many values the message lists in the field that its type belongs in, where it has no raw
-/// bytes.
+/// Returns the number of values that a message without raw bytes lists, in the field for its type.
 std::int64_t listed(const TensorProto& tensor) {
   switch (tensor.data_type()) {
     case TensorProto::FLOAT: return tensor.float_data_size();
@@ -145,7 +144,7 @@ Values listed_values(const TensorProto& tensor) {
 
 // ---------------------------------------------------------------- external data
 
-/// Where a tensor's values lie, as its entries say.
+/// The place of a tensor's values, from its external_data entries. A length of -1: not given.
 struct External {
   std::string location;
   std::int64_t offset = 0, length = -1;
@@ -171,8 +170,8 @@ External external_of(const TensorProto& tensor, const std::string& model_file) {
   return external;
 }
 
-/// The file beside the model that `location` names. Throws InputError if it lies anywhere but below
-/// the model's folder.
+/// Returns the file that `location` names. Throws InputError unless it lies below the model's
+/// folder.
 fs::path contained(const std::string& location, const std::string& tensor,
                    const std::string& model_file) {
   const auto refuse = [&](const char* why) {
@@ -215,7 +214,7 @@ std::string read_external(const TensorProto& tensor, std::int64_t bytes,
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) fail(std::strerror(errno));
   if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
-    fail("expected a file of its own, neither device nor hard link");
+    fail("expected a regular file without other hard links");
   if (external.length >= 0 && external.length != bytes)
     fail(fmt::format("expected {} bytes by its shape, found a length of {}", bytes,
                      external.length));
@@ -249,7 +248,7 @@ Constant checked_constant(const TensorProto& tensor, const std::string& model_fi
   const bool raw = tensor.has_raw_data();
   const std::int64_t found = raw ? std::ssize(tensor.raw_data()) / type.bytes : listed(tensor);
   need(found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
-       fmt::format("{} values for ({}) elements of type {}", found, elements, type.name));
+       fmt::format("{} values for {} elements of type {}", found, elements, type.name));
   return all.stored(extents, type.integral, [&tensor, raw] {
     return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
   });

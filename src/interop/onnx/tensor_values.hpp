@@ -1,5 +1,6 @@
 #pragma once
-// TensorProto to Constant: values in the message, or in a file beside the model ("external data").
+// Makes constants of ONNX tensors (TensorProto). Values are in the message, or in a file beside the
+// model ("external data").
 #include <onnx/onnx.pb.h>
 
 #include <string>
@@ -8,12 +9,13 @@
 
 namespace stratplan::interop {
 
-/// Adds the tensor to `all`, which it must outlive. `model_file`: the file that the tensor comes
-/// from; external data are opened when values are asked for, and only below its
-/// folder. Throws Inexpressible: a name that is followed by what is wrong: no numeric type, bad
-/// extents, or another number of values than its shape says; asking for values throws InputError
-/// where the
-/// external data are not to be had.
+/// Adds the tensor to `all` and returns it. The tensor must outlive `all`. `model_file`: the file
+/// that holds the tensor. External data must lie below that file's folder, and are opened only when
+/// values are requested.
+///
+/// Throws Inexpressible, naming the tensor, on a type that is not numeric, bad extents, or a number
+/// of values that contradicts the shape. A request for values throws InputError if the external
+/// data cannot be read.
 Constant constant_of(const onnx::TensorProto& tensor, const std::string& model_file,
                      Constants& all);
 

@@ -1,4 +1,4 @@
-// Operators that move no element: the tensor stays what it was, seen with other extents.
+// Operators that move no element: their output is the input with other extents.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,8 +10,8 @@
 namespace stratplan::interop {
 namespace {
 
-/// An export with one batch may have written that as a number: the first axis stays the samples',
-/// whatever is there, if the rest says what becomes of one sample.
+/// Returns `target` with the network's own number of samples. An export may have written its batch
+/// into a Reshape as a number. The first extent is replaced if the others define one sample.
 Extents with_own_samples(const Operation& op, const Tensor& x, Extents target) {
   const bool baked =
       op.graph.batch_is_open() && !target.empty() && target[0] > 0 && target[0] != x.dims[0];
@@ -41,7 +41,7 @@ void reshape(const Operation& op) {
 void squeeze(const Operation& op) {
   const Tensor x = op.tensor(0);
   auto axes = op.list("axes", 1);
-  if (axes.empty())  // all of extent 1, but the samples'
+  if (axes.empty())  // all axes of extent 1, except the samples' axis
     for (std::size_t axis = 1; axis < x.dims.size(); ++axis)
       if (x.dims[axis] == 1) axes.push_back(static_cast<std::int64_t>(axis));
   need(std::find(axes.begin(), axes.end(), 0) == axes.end(), "a squeeze of the samples' axis");
@@ -65,7 +65,7 @@ void transpose(const Operation& op) {
   if (rank >= 3 && order == to_first && op.graph.is_unused_input(op.node.input(0)))
     op.graph.tensor(op.node.input(0), true);  // images with channels last
   Tensor x = op.tensor(0);
-  need(rank == x.dims.size(), "a permutation of another number of axes");
+  need(rank == x.dims.size(), "a permutation of another number of axes than the input");
   order = from_front(order, rank);
   need_permutation(order, rank);
   Extents dims, moved;

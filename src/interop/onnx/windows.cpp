@@ -1,4 +1,4 @@
-// Operators that slide a window over positions, or stretch them.
+// Operators that change spatial extents: windows, padding and upsampling.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,12 @@
 namespace stratplan::interop {
 namespace {
 
-/// The model's spatial axes are the last of D, H, W.
+/// Returns the index among D, H, W of a model's i-th spatial axis. A model with fewer than three
+/// has the last ones.
 std::size_t place_of(std::size_t i, std::size_t axes) { return 3 - axes + i; }
 
+/// Returns an attribute's list. Throws unless it has `count` numbers from `least` to the limit.
+/// Without the attribute, every number is `otherwise`.
 std::vector<std::int64_t> checked(const Operation& op, const char* attribute, std::size_t count,
                                   std::int64_t otherwise, std::int64_t least) {
   auto values = op.node.integers(attribute, std::vector<std::int64_t>(count, otherwise));
@@ -23,7 +26,7 @@ std::vector<std::int64_t> checked(const Operation& op, const char* attribute, st
   return values;
 }
 
-/// Kernel, strides, dilations, and padding if it is given as numbers.
+/// Returns windows with kernel, strides, dilations, and padding if auto_pad does not choose it.
 Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) {
   const std::size_t axes = kernel.size();
   need(axes >= 1 && axes <= 3, fmt::format("a window along {} axes", axes));
@@ -43,8 +46,8 @@ Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) 
   return windows;
 }
 
-/// "SAME" keeps as many outputs as there are strides in the input; an odd rest goes behind (UPPER)
-/// or before (LOWER).
+/// Sets the padding that auto_pad chooses. SAME pads so that there are ceil(extent / stride)
+/// outputs. An odd total puts the additional element behind (UPPER) or before (LOWER).
 void pad_automatically(const Operation& op, const Shape& input, std::size_t axes,
                        Windows& windows) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
@@ -61,8 +64,8 @@ void pad_automatically(const Operation& op, const Shape& input, std::size_t axes
   }
 }
 
-/// ceil_mode is padding behind the last element, where it lets one window more begin within the
-/// input or the padding before it. Whether there was any.
+/// Turns ceil_mode into padding behind the last element. The padding allows one more window if that
+/// window begins within the input or the padding before it. Returns whether padding was added.
 bool round_up(const Operation& op, const Shape& input, Windows& windows) {
   if (op.node.integer("ceil_mode", 0) == 0) return false;
   bool more = false;
@@ -96,7 +99,8 @@ Json padding_of(const Window& window) {
   return Json{window.pad_before, window.pad_after};
 }
 
-/// What differs from network.json's defaults; a pooling's stride is its kernel there.
+/// Returns the attributes that differ from network.json's defaults. The default stride of a pooling
+/// is its kernel.
 Json attributes_of(const Operation& op, const Windows& windows, bool pools) {
   const auto each = [&](auto value) {
     return op.along({value(windows[0]), value(windows[1]), value(windows[2])});
@@ -114,7 +118,7 @@ Json attributes_of(const Operation& op, const Windows& windows, bool pools) {
   return attributes;
 }
 
-/// (F, C, [[kD,] kH,] kW), as parameters are named: with all three extents of the kernel.
+/// Returns (F, C, kD, kH, kW) for weights (F, C, [[kD,] kH,] kW), as parameters need it.
 Extents with_three(const Extents& weights) {
   Extents shape{weights[0], weights[1], 1, 1, 1};
   std::copy(weights.begin() + 2, weights.end(), shape.end() - std::ssize(weights) + 2);
@@ -133,14 +137,14 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
   return parameters;
 }
 
-/// Input 1 of a convolution of the image x.
+/// Returns the weights of a convolution of the image x: input 1.
 Constant weights_for(const Operation& op, const Tensor& x) {
   Constant weights = op.constant(1);
   need(weights.extents().size() == x.dims.size() && weights.elements() > 0,
        "weights of another number of axes than the input");
   const std::vector<std::int64_t> kernel(weights.extents().begin() + 2, weights.extents().end());
   need(op.node.integers("kernel_shape", kernel) == kernel,
-       "a kernel_shape that is not that of the weights");
+       "a kernel_shape that differs from the weights' kernel");
   return weights;
 }
 
@@ -177,8 +181,9 @@ void convolution(const Operation& op) {
 
 namespace {
 
-/// Padding from the extents that the output shall have: output_shape, or the strides' worth of
-/// SAME. The rest goes before, unlike a convolution's, but for SAME_UPPER.
+/// Sets the padding that yields wanted output extents: output_shape, or with auto_pad SAME the
+/// input's extents times the strides. An odd total puts the additional element before, except with
+/// SAME_UPPER.
 void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Windows& windows,
                    std::array<std::int64_t, 3>& added) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
@@ -197,7 +202,7 @@ void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Wi
     Window& window = windows[at];
     std::int64_t total =
         (input.extent[2 + at] - 1) * window.stride + added[at] + window.span() - wanted[i];
-    if (total < 0) {  // more than the windows reach
+    if (total < 0) {  // the output reaches beyond all windows
       added[at] -= total;
       total = 0;
     }
@@ -266,7 +271,7 @@ void average_pool(const Operation& op) {
   });
   bool counts = op.node.integer("count_include_pad", 0) != 0;
   need(!round_up(op, shape, windows) || !counts,
-       "windows rounded up that count padding count only some of it");
+       "a mean that counts the padding of pads (count_include_pad) but not that of ceil_mode");
   const bool all = !padded && std::equal(windows.begin(), windows.end(), shape.extent.begin() + 2,
                                          [](const Window& window, std::int64_t extent) {
                                            return window.kernel == extent && window.dilation == 1;
@@ -286,7 +291,7 @@ void global_max_pool(const Operation& op) { pool_all(op, op.image(0, 1), LayerKi
 void reduce_mean(const Operation& op) {
   const Tensor x = op.tensor(0);
   need(op.keeps_channels(x) && x.dims.size() <= axis_count,
-       "a mean of a tensor whose channels are mixed");
+       "a mean of a tensor without an axis of channels");
   auto axes = from_front(op.list("axes", 1), x.dims.size());
   std::sort(axes.begin(), axes.end());
   Extents dims = x.dims;
@@ -310,16 +315,16 @@ void pad(const Operation& op) {
   auto pads = op.list(op.node.has("paddings") ? "paddings" : "pads", 1);
   if (op.given(3)) {  // along some axes only
     const auto axes = from_front(op.constant(3).integers(), rank);
-    need(pads.size() == 2 * axes.size(), "pads of another number than axes");
+    need(pads.size() == 2 * axes.size(), "pads for another number of axes than axes lists");
     std::vector<std::int64_t> all(2 * rank, 0);
     for (std::size_t i = 0; i < axes.size(); ++i)
       for (const std::size_t side : {0, 1})
         all[static_cast<std::size_t>(axes[i]) + side * rank] = pads[i + side * axes.size()];
     pads = all;
   }
-  need(pads.size() == 2 * rank, "pads of another number than axes");
+  need(pads.size() == 2 * rank, "pads for another number of axes than the input");
   for (const std::int64_t value : pads) {
-    need(value >= 0, "padding that takes away");
+    need(value >= 0, "negative padding");
     need(value <= largest_extent, fmt::format("padding of {}", value));
   }
   need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0, "padding of samples or channels");
@@ -334,7 +339,8 @@ void pad(const Operation& op) {
 
 namespace {
 
-/// How many times larger each axis becomes: (N, C, ...).
+/// Returns the factor by which each axis (N, C, ...) grows. `old`: the operator's form before opset
+/// 11.
 std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
   std::vector<double> scales;
   if (old && !op.given(1)) {
@@ -343,15 +349,15 @@ std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
   } else if (const auto sizes = old ? std::nullopt : op.optional_constant(3);
              sizes && sizes->elements() > 0) {
     const auto extents = sizes->integers();
-    need(extents.size() == x.dims.size(), "sizes of another number than axes");
+    need(extents.size() == x.dims.size(), "sizes for another number of axes than the input");
     for (std::size_t i = 0; i < extents.size(); ++i)
       scales.push_back(static_cast<double>(extents[i]) / static_cast<double>(x.dims[i]));
   } else {
     for (const float scale : op.constant(old ? 1 : 2).floats())
       scales.push_back(static_cast<double>(scale));
   }
-  need(scales.size() == x.dims.size(), "scales of another number than axes");
-  need(scales[0] == 1 && scales[1] == 1, "scales of samples or channels");
+  need(scales.size() == x.dims.size(), "scales for another number of axes than the input");
+  need(scales[0] == 1 && scales[1] == 1, "a scale along samples or channels");
   return scales;
 }
 
@@ -360,7 +366,7 @@ std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
 void resize(const Operation& op) {
   const Tensor x = op.image(0, 1);
   const bool old = op.node.op() == "Upsample" ||
-                   op.opset < 11;  // element i of the output is element floor(i / scale) there
+                   op.opset < 11;  // output element i is then input element floor(i / scale)
   const std::string mode = op.node.text("mode", "nearest");
   const std::string place =
       old ? "asymmetric" : op.node.text("coordinate_transformation_mode", "half_pixel");
@@ -368,10 +374,10 @@ void resize(const Operation& op) {
   const bool linear = mode.starts_with("linear") || mode == "bilinear";
   const bool centred = place == "half_pixel" || place == "pytorch_half_pixel";
   need(linear || mode == "nearest", fmt::format("mode {}", mode));
-  need(!linear || centred, fmt::format("linear with coordinates {}", place));
+  need(!linear || centred, fmt::format("linear interpolation with coordinates {}", place));
   need(linear || (centred && rounding.starts_with("round")) ||
            (place == "asymmetric" && rounding == "floor"),
-       fmt::format("nearest by {} with coordinates {}", rounding, place));
+       fmt::format("the nearest element by {} with coordinates {}", rounding, place));
   std::array<std::int64_t, 3> factors{1, 1, 1};
   const auto scales = scales_of(op, x, old);
   Shape output = op.graph.shape(x);

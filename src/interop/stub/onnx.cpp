@@ -1,4 +1,5 @@
-// Linked where protobuf or the description of the ONNX format was not found or not wanted.
+// Linked instead of interop/onnx if protobuf or the description of the ONNX format was not found,
+// or STRATPLAN_WITH_ONNX is OFF.
 #include "model/network/onnx.hpp"
 
 #include "model/base/error.hpp"
@@ -7,9 +8,9 @@ namespace stratplan {
 
 ImportedModel import_onnx(const ImportRequest& request) {
   throw EnvironmentError(request.file +
-                         ": this program was built without ONNX models: configure with "
+                         ": stratplan was built without ONNX models: configure with "
                          "-DSTRATPLAN_WITH_ONNX=ON (packages protobuf-compiler, libprotobuf-dev, "
-                         "libonnx-dev), or import it where that is there");
+                         "libonnx-dev), or import the model where stratplan was built with them");
 }
 
 bool onnx_built() { return false; }

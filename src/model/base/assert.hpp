@@ -1,6 +1,6 @@
 #pragma once
-// Assertions for bugs: never triggered by input, always on, and they print their operands before
-// they abort.
+// Assertions for bugs. They are always on, input never triggers them, and they print their operands
+// before they abort.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace stratplan {
 
 }  // namespace stratplan
 
-/// SP_ASSERT(a < b, "a={} b={}", a, b)
+/// Aborts unless the condition holds. Example: SP_ASSERT(a < b, "a={} b={}", a, b).
 #define SP_ASSERT(condition, ...)                                              \
   ((condition) ? void(0)                                                       \
                : ::stratplan::assertion_failed(#condition, __FILE__, __LINE__, \

@@ -1,7 +1,7 @@
 #pragma once
-// Errors that end the program, each with the documented exit code. An illegal candidate is not an
-// error but a value with a reason (partition/decomposition.hpp, Rejection); a bug is an assertion
-// (assert.hpp).
+// Errors that end the program, each with its documented exit code. An illegal candidate is not an
+// error but a value with a reason (partition/decomposition.hpp, Rejection). A bug triggers an
+// assertion (assert.hpp).
 #include <stdexcept>
 #include <string>
 
@@ -12,13 +12,13 @@ enum class ExitCode : int {
   Usage = 2,             ///< the command line is wrong
   BadInput = 3,          ///< a file is missing, malformed or contradicts another
   Infeasible = 4,        ///< no plan fits the ranks or the memory
-  Environment = 5,       ///< something that this machine lacks, or a place that cannot be written
+  Environment = 5,       ///< this machine lacks something, or an output cannot be written
   Communication = 6,     ///< a rank or a link failed while running
-  ValidationFailed = 7,  ///< numbers differ from the undivided run's, or are none
-  Checkpointed = 75,     ///< stopped early with a checkpoint; please requeue
+  ValidationFailed = 7,  ///< numbers differ from the undivided run's, or are not finite
+  Checkpointed = 75,     ///< the job stopped early with a checkpoint and should be requeued
 };
 
-/// Whether an exit code is one of ours.
+/// Whether an exit code is one of ExitCode.
 constexpr bool documented(int code) {
   return code == static_cast<int>(ExitCode::Ok) ||
          code == static_cast<int>(ExitCode::Checkpointed) ||
@@ -26,7 +26,7 @@ constexpr bool documented(int code) {
           code <= static_cast<int>(ExitCode::ValidationFailed));
 }
 
-/// What main() prints as one line and turns into an exit code.
+/// An error that main() prints as one line and turns into an exit code.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -41,8 +41,8 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(ExitCode::Usage, message) {}
 };
 
-/// "FILE: at POINTER: what was expected". `pointer` is an RFC 6901 JSON pointer, or empty for the
-/// whole file.
+/// Its message is "FILE: at POINTER: EXPECTED". `pointer` is an RFC 6901 JSON pointer, or empty for
+/// the whole file.
 class InputError : public Error {
  public:
   InputError(const std::string& file, const std::string& pointer, const std::string& expected)

@@ -1,14 +1,14 @@
 #pragma once
-// FNV-1a with 64 bits (Fowler, Noll, Vo: draft-eastlake-fnv): tells tables' keys, tags and files
-// apart, and is no protection against forgery.
+// FNV-1a with 64 bits (Fowler, Noll, Vo: draft-eastlake-fnv). It tells keys of tables, tags and
+// files apart. It does not protect against forgery.
 #include <cstdint>
 #include <ranges>
 #include <string_view>
 
 namespace stratplan {
 
-/// Offset basis and prime are the draft's. One value at a time: a byte as in the draft, or a whole
-/// word where speed counts more than how well its bits are mixed.
+/// Offset basis and prime are the draft's. add() takes a byte, as in the draft, or a whole word,
+/// which is faster but mixes its bits less.
 class Fnv1a {
  public:
   constexpr Fnv1a& add(std::uint64_t value) {
@@ -24,7 +24,7 @@ class Fnv1a {
     return *this;
   }
   constexpr std::uint64_t value() const { return hash_; }
-  /// Both halves of the value in 32 bits.
+  /// Returns both halves of the value, XORed into 32 bits.
   constexpr std::uint32_t folded() const {
     return static_cast<std::uint32_t>(hash_ ^ (hash_ >> 32));
   }

@@ -1,12 +1,12 @@
 #pragma once
-// Independent pieces of work on all cores.
+// Runs independent pieces of work on all cores.
 #include <cstddef>
 #include <functional>
 
 namespace stratplan {
 
-/// Calls `work` once for each index below `count`, from as many threads as there are cores. The
-/// first exception, by index, is thrown when all are done.
+/// Calls `work` once for each index below `count`, from as many threads as there are cores. Returns
+/// when all calls have ended, or then throws the exception of the lowest index.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace stratplan

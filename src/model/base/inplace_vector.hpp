@@ -1,6 +1,6 @@
 #pragma once
-// A vector of at most `most` elements, which lie in it: as std::inplace_vector of C++26. What is
-// copied by the million must not allocate.
+// A vector of at most `most` elements that it holds without allocating, like C++26's
+// std::inplace_vector. Planning copies millions of such vectors.
 #include <algorithm>
 #include <array>
 #include <compare>

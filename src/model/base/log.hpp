@@ -1,24 +1,24 @@
 #pragma once
-// Where a long job's messages go. Given from above, so that no layer below the command line writes
-// to a terminal.
+// The sink of a long job's messages. The command line passes it down, so that no folder below
+// writes to a terminal.
 #include <string>
 
 namespace stratplan {
 
-/// Messages for people. They may come from any rank and from threads that are ranks; who is heard
-/// is the sink's business.
+/// Messages for people. They may come from any rank, and from several threads at once if ranks are
+/// threads. The sink decides which messages to show.
 class Log {
  public:
   virtual ~Log() = default;
-  /// Something that the user should know: one line.
+  /// Tells the user something, in one line.
   virtual void note(const std::string& message) = 0;
-  /// A phase of the work begins: "measuring kernels".
+  /// Says that a phase of the work begins: "measuring kernels".
   virtual void phase(const std::string& text) = 0;
-  /// How far the phase is: "37 of 120".
+  /// Says how far the phase is: "37 of 120".
   virtual void update(const std::string& detail) = 0;
 };
 
-/// Says nothing.
+/// Drops all messages.
 class SilentLog final : public Log {
  public:
   void note(const std::string&) override {}

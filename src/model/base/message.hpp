@@ -1,15 +1,15 @@
 #pragma once
-// Writing to descriptors that others hold the far end of.
+// Writing to file descriptors whose reader may be slow or gone.
 #include <string_view>
 
 namespace stratplan {
 
-/// Writes all of `text`, however many pieces the system takes it in. Returns the errno of what
-/// could not be written; 0: all was.
+/// Writes all of `text`, in as many pieces as the system needs. Returns 0, or the errno of the
+/// first failed write.
 int write_all(int descriptor, std::string_view text) noexcept;
 
-/// Writes `text` to standard error as it is. What cannot be written is lost: no job ends because
-/// its log's disk is full or nobody reads it.
+/// Writes `text` to standard error as it is. Ignores failures, because no job should end only
+/// because its log's disk is full or its reader has gone.
 void write_message(std::string_view text) noexcept;
 
 }  // namespace stratplan

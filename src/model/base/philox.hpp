@@ -1,14 +1,14 @@
 #pragma once
 // Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random
-// numbers: as easy as 1, 2, 3", SC'11). A number is a pure function of its key and its place, so
-// that any rank can compute any part of a random tensor.
+// numbers: as easy as 1, 2, 3", SC'11). A number is a pure function of its key and its counter, so
+// any rank can compute any part of a random tensor.
 //
-//   key      from (seed, name, step): 64 bits, the two key words
+//   key      two words of 32 bits, from (seed, name, step)
 //   counter  from the element's index in the global tensor, row-major in memory order
 //            (N, D, H, W, C)
 //              uniform  word index % 4 of block index / 4   (four elements share a block)
 //              normal   words 0 and 1 of block index        (counter word 2 is 1 here, so that
-//                                                            the two never overlap)
+//                                                            normal and uniform never overlap)
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -51,12 +51,12 @@ class RandomStream {
     return stream;
   }
 
-  /// Uniform 32-bit words of elements [4 * block, 4 * block + 4).
+  /// Returns the uniform 32-bit words of elements [4 * block, 4 * block + 4).
   constexpr PhiloxBlock words(std::uint64_t block) const {
     return philox({low(block), high(block), 0, 0}, key_);
   }
 
-  /// In [0, 1), a multiple of 2^-24: exact in float.
+  /// Returns a uniform number in [0, 1), a multiple of 2^-24 and so exact in float.
   constexpr float uniform(std::uint64_t element) const {
     return unit(words(element / 4)[element % 4]);
   }
@@ -64,12 +64,13 @@ class RandomStream {
     return static_cast<float>(word >> 8) * 0x1p-24F;
   }
 
-  /// In [0, bound), by multiplication; the bias is below bound / 2^32. Requires 0 < bound <= 2^32.
+  /// Returns a uniform integer in [0, bound), by multiplication. The bias is below bound / 2^32.
+  /// Requires 0 < bound <= 2^32.
   constexpr std::uint32_t below(std::uint64_t bound, std::uint64_t element) const {
     return static_cast<std::uint32_t>((bound * words(element / 4)[element % 4]) >> 32);
   }
 
-  /// Of the standard normal distribution (Box and Muller).
+  /// Returns a number of the standard normal distribution (Box and Muller).
   double normal(std::uint64_t element) const {
     const PhiloxBlock block = philox({low(element), high(element), 1, 0}, key_);
     const double radius = std::sqrt(-2 * std::log((block[0] + 0.5) * 0x1p-32));
@@ -96,7 +97,7 @@ class RandomStream {
     return {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)};
   }
 
-  std::uint64_t named_ = 0;  ///< seed and name
+  std::uint64_t named_ = 0;  ///< hash of seed and name
   PhiloxKey key_{};
 };
 

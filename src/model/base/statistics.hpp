@@ -4,14 +4,14 @@
 
 namespace stratplan {
 
-/// The value below which `fraction` of the samples lie, linear between neighbours. Requires
-/// samples and 0 <= fraction <= 1.
+/// Returns the value below which `fraction` of the samples lie, interpolated linearly between
+/// neighbours. Requires at least one sample and 0 <= fraction <= 1.
 double quantile(std::span<const double> samples, double fraction);
 double median(std::span<const double> samples);
 
-/// How far the median may be off, relative to it: its standard error if the samples are normal,
-/// 1.253 deviations / sqrt(n), with the deviation from the middle half so that outliers do not
-/// count.
+/// Returns the standard error of the median, relative to the median; 0 if the median is not
+/// positive. For normal samples it is 1.253 deviations / sqrt(n). The deviation is taken as the
+/// interquartile range / 1.349, so that outliers do not count.
 double relative_error_of_median(std::span<const double> samples);
 
 }  // namespace stratplan

@@ -11,8 +11,8 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-/// Letters to insert, delete, replace or swap with their neighbour (optimal string alignment),
-/// upper and lower case taken as equal.
+/// Returns the least number of letters to insert, delete, replace or swap with their neighbour
+/// (optimal string alignment). Upper and lower case count as equal.
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -38,7 +38,7 @@ std::size_t edits(const std::string& a, const std::string& b) {
 
 std::string suggestion(const std::string& word, std::span<const std::string> known) {
   const std::string* nearest = nullptr;
-  // A third of the letters may be wrong: more is another word.
+  // At most a third of the letters may be wrong (at least one). Beyond that, it is another word.
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const std::size_t distance = edits(word, candidate);

@@ -1,12 +1,12 @@
 #pragma once
-// "did you mean": the nearest of the words that would have been right.
+// "did you mean": the valid word that is nearest to a misspelt one.
 #include <span>
 #include <string>
 
 namespace stratplan {
 
-/// " (did you mean \"stride\"?)" if one of `known` is a small typing error away from `word`, else
-/// empty. Of equally near ones the first.
+/// Returns " (did you mean \"stride\"?)" if a few typing errors turn one of `known` into `word`,
+/// else an empty text. The first of equally near words is suggested.
 std::string suggestion(const std::string& word, std::span<const std::string> known);
 
 }  // namespace stratplan

@@ -11,7 +11,7 @@ namespace stratplan {
 std::string milliseconds(Seconds seconds) {
   const double value = seconds.value * 1e3;
   constexpr int most_decimals = 6;
-  if (std::abs(value) < 0.5 * std::pow(10, -most_decimals)) return "0";  // and not -0.000000
+  if (std::abs(value) < 0.5 * std::pow(10, -most_decimals)) return "0";  // not "-0.000000"
   const int decimals =
       std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most_decimals);
   return fmt::format("{:.{}f}", value, decimals);

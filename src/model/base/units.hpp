@@ -1,13 +1,14 @@
 #pragma once
-// Quantities with their unit in the type. JSON keys carry the unit too (`step_seconds`,
-// `memory_bytes`); numbers are converted once, where they enter or leave the program.
+// Quantities with their unit in the type. JSON keys also carry the unit (`step_seconds`,
+// `memory_bytes`). Numbers are converted once, where they enter or leave the program.
 #include <compare>
 #include <cstdint>
 
 namespace stratplan {
 
-/// A number of one unit. Only what makes physical sense compiles: sums and differences of one unit,
-/// scaling by a plain number, and the ratio of two of a kind, which is a plain number.
+/// A number of one unit. Only operations that make physical sense compile: sums and differences of
+/// one unit, scaling by a plain number, and the ratio of two quantities of one unit (a plain
+/// number).
 template <class Unit, class Number>
 struct Quantity {
   Number value{};

@@ -30,9 +30,10 @@ struct KernelModel {
   /// share of the forward pass's rate in each of the two backward passes
   double backward_share = 0;
   double bandwidth_share = 0;  ///< share of the memory bandwidth
-  /// loading of operands: rows of a tile cost as much as so many more columns, and vice versa
+  /// loading of operands: the rows of a tile cost as much as this many additional columns, and vice
+  /// versa
   std::array<double, math_count> tile_edge{};
-  /// the beginning and end of a tile cost as much as so many more terms of its sums
+  /// the beginning and end of a tile cost as much as this many additional terms of its sums
   double prologue = 0;
   double direct_share =
       0;  ///< share of the fp32 rate where groups are too narrow for matrix products (depthwise)

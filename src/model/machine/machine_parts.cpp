@@ -81,7 +81,7 @@ void fill_level(Json& level, const Json& links, const std::string& file,
     if (!level.contains(key))
       throw InputError(
           file, pointer,
-          fmt::format("the key \"{}\" is missing, or \"link\" with the name of one", key));
+          fmt::format("expected the key \"{}\", or \"link\" with the name of a link", key));
 }
 
 }  // namespace

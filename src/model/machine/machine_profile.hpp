@@ -160,9 +160,10 @@ struct MachineProfile {
 Json to_json(const MachineProfile& machine);
 MachineProfile machine_from_json(const Json& document, const std::string& file);
 /// Reads a machine. `source` is a path, a shipped name (machines/), or "local". "local" is this
-/// machine as measured with so many ranks and threads at once, from the cache. Fewer concurrent
-/// ranks would make kernels faster. Without a cached profile, "local" is a rough estimate with
-/// `measured_ranks` 0. A suffix such as ":tf32" or ":fp16" selects the arithmetic of contractions.
+/// machine as measured with `ranks` ranks of `threads_per_rank` threads at once, from the cache.
+/// Fewer concurrent ranks would make kernels faster. Without a cached profile, "local" is a rough
+/// estimate with `measured_ranks` 0. A suffix such as ":tf32" or ":fp16" selects the arithmetic of
+/// contractions.
 /// Throws InputError if the file is unreadable or malformed, or the name unknown; the message lists
 /// the known names.
 MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
@@ -173,7 +174,7 @@ Json read_machine_document(const std::string& source);
 DeviceRates read_device(const std::string& name);
 /// Bare names of the shipped machines, ascending; empty if the program's data cannot be found.
 std::vector<std::string> shipped_machines();
-/// What is known about this machine without measuring: its cores and memory, and generic rates.
+/// Returns a profile of this machine without measurements: its cores and memory, and generic rates.
 /// `assumed` is true, and `measured_ranks` is 0.
 MachineProfile estimate_local_machine();
 /// The path of the cached profile of "local".

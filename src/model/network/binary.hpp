@@ -1,20 +1,21 @@
 #pragma once
-// The functions of two tensors, y = f(a, b) element by element: a table, one row each. Either may
-// have one element along some axes, but not samples, where the other has more: it is read again at
-// each place there. So a scale of each channel of a sample, or a map of positions, is applied.
+// The functions of two tensors, y = f(a, b) element by element: a table with one row per function.
+// Along any axis but samples, a or b may have one element where the other has more. That element
+// is then read at every position (broadcast). For example, a scale per channel of each sample, or a
+// map of positions, multiplies a whole tensor.
 //
-// To add a function, write a row, and put its name into SP_BINARY_FUNCTIONS below the rows and into
-// the list of kinds of schemas/network.schema.json. Networks, ONNX models, every backend, prices,
-// verification and tests go by the row.
+// To add a function, write a row. Then add the row's name to SP_BINARY_FUNCTIONS below the rows,
+// and `name` to the list of kinds in schemas/network.schema.json. Networks, ONNX models, backends,
+// costs, verification and tests read everything else from the row. Its columns:
 //
 //   name             in network.json ("subtract"), and in the keys of kernels
 //   onnx             ONNX's operator
-//   operations       of an element, forward and backward
-//   first_reads      which of a and b `first_gradient` is given; what it is not is zero
-//   second_reads     the same of `second_gradient`
-//   passes_on        optional: first_gradient is dy, and needs no kernel where a is read once
+//   operations       floating-point operations per element, forward and backward
+//   first_reads      which of a and b `first_gradient` needs; it gets zero for the other
+//   second_reads     the same for `second_gradient`
+//   passes_on        optional: first_gradient is dy, so no kernel is needed unless a is broadcast
 //   value            f(a, b)
-//   first_gradient   da, of a, b and dy; where a is read at several places, their sum is taken
+//   first_gradient   da, from a, b and dy; if a is broadcast, the caller sums over its positions
 //   second_gradient  db, likewise
 #include <array>
 #include <compare>
@@ -37,7 +38,7 @@ struct Operations {
   double forward = 1, backward = 1;
 };
 
-/// What a row has unless it says otherwise.
+/// Defaults of a row.
 struct Row {
   static constexpr Operations operations{};
   static constexpr Reads first_reads{}, second_reads{};
@@ -100,7 +101,7 @@ constexpr decltype(auto) visit_row(BinaryFunction function, Visit&& visit) {
   return visit(binary::Subtract{});  // there is no other function
 }
 
-/// A row's columns; `reads` of both gradients.
+/// The columns of a row as values; `reads`: by gradient.
 struct BinaryRow {
   std::string_view name, onnx;
   binary::Operations operations;
@@ -120,7 +121,7 @@ constexpr std::string_view name_of(BinaryFunction function) { return row_of(func
 
 namespace binary {
 
-/// Of input `which`.
+/// The gradient of input `which` (0: a, 1: b).
 template <class Row, int which, class T>
 constexpr T gradient(T a, T b, T dy) {
   if constexpr (which == 0)

@@ -1,4 +1,4 @@
-// From layers as somebody wrote them to a network: order, checks, shapes.
+// Makes a network from layers in any order: sorts and checks them, and infers their shapes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,12 +14,12 @@
 namespace stratplan {
 namespace {
 
-/// What a check says; the caller knows file and pointer.
+/// The result of a failed check. finish_network adds file and pointer.
 struct Complaint {
   std::string text;
 };
 
-/// Throws Complaint unless `value`, which is `what`, is within the limits.
+/// Throws Complaint unless `value` is from `least` to largest_extent. `what` names the value.
 void check_extent(std::int64_t value, std::int64_t least, const std::string& what) {
   if (value < least || value > largest_extent) {
     throw Complaint{
@@ -27,7 +27,8 @@ void check_extent(std::int64_t value, std::int64_t least, const std::string& wha
   }
 }
 
-/// Throws Complaint unless each extent and their product are within the limits.
+/// Returns the number of elements. Throws Complaint unless each extent and the product are within
+/// the limits.
 std::int64_t elements_of(const Shape& shape, const char* what) {
   std::int64_t elements = 1;
   for (const Axis axis : all_axes) {
@@ -44,7 +45,7 @@ std::int64_t elements_of(const Shape& shape, const char* what) {
 
 // ---------------------------------------------------------------- order
 
-/// "a -> b -> a": a way from a layer that could not be ordered back to itself.
+/// Returns a cycle among the layers that could not be ordered, the first layer repeated at the end.
 std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers,
                                    const std::vector<bool>& ordered) {
   const auto unordered = [&](LayerIndex index) {
@@ -65,8 +66,8 @@ std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers,
   }
 }
 
-/// Positions of the layers in topological order, the earliest in the file first wherever there is a
-/// choice.
+/// Returns the indices of the layers in topological order. Wherever there is a choice, the layer
+/// that comes first in the file comes first.
 std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, const std::string& file,
                                           const std::vector<std::string>& pointers) {
   const std::size_t count = layers.size();
@@ -109,8 +110,8 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 
 // ---------------------------------------------------------------- shapes
 
-/// A transposed convolution makes so many positions that the convolution which it is the gradient
-/// of has the input's as its output.
+/// Returns the output extent of a transposed convolution. The convolution whose gradient it is
+/// would map this extent back to the input's extent.
 std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   const auto& own = layer.as<ConvolutionLayer>();
@@ -133,7 +134,7 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   return extent;
 }
 
-/// Throws Complaint unless its numbers, and the positions that it covers, are within the limits.
+/// Throws Complaint unless the window's numbers and its span are within the limits.
 void check_window(const Window& window, const char* name) {
   const auto check = [&](std::int64_t value, std::int64_t least, const char* what) {
     check_extent(value, least, fmt::format("{} along {}", what, name));
@@ -161,7 +162,7 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
     throw Complaint{fmt::format("a window of {} does not fit {} = {} with padding {} and {}",
                                 window.span(), name, input, window.pad_before, window.pad_after)};
   }
-  // Of nothing but padding there is no maximum and no mean.
+  // A window over padding alone has no maximum and no mean.
   const bool reads_padding_alone =
       std::max(window.pad_before, window.pad_after) >= window.span() ||
       (window.dilation > input && window.pad_before + window.pad_after > 0);
@@ -180,7 +181,7 @@ std::int64_t enlarged_extent(const Layer& layer, Axis axis) {
   return layer.input[axis] * factor;
 }
 
-/// What windows slide over, padding included, is a tensor like any other.
+/// Checks the tensor that windows slide over, padding included, against the limits.
 void check_padded(const Layer& layer) {
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
   Shape padded = transposed ? layer.output : layer.input;
@@ -204,7 +205,7 @@ Shape output_shape(const Layer& layer) {
     }
   }
   if (layer.kind == LayerKind::Concat) {
-    output[Axis::C] = 0;  // two billion inputs of two billion channels would not overflow
+    output[Axis::C] = 0;  // cannot overflow: two billion inputs of two billion channels would fit
     for (const Shape& input : layer.input_shapes) output[Axis::C] += input[Axis::C];
   }
   if (layer.kind == LayerKind::Binary)
@@ -226,7 +227,7 @@ Shape output_shape(const Layer& layer) {
   return output;
 }
 
-/// Attributes that a schema cannot check, for they depend on others.
+/// Checks attributes that depend on each other or on shapes, which a schema cannot do.
 void check_attributes(const Layer& layer) {
   if (layer.kind == LayerKind::GroupNorm &&
       (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0)) {
@@ -242,11 +243,11 @@ void check_attributes(const Layer& layer) {
   if (layer.type() != PointwiseFunction::Clip) return;
   const auto& [least, most] = layer.as<Activation>().constants;
   if (least > most) {
-    throw Complaint{fmt::format("expected a min of at most max, found {} and {}", least, most)};
+    throw Complaint{fmt::format("expected min <= max, found min {} and max {}", least, most)};
   }
 }
 
-/// Whether the layer can read both tensors, of which the first is that of its first producer.
+/// Whether a layer of this kind can read both tensors together.
 bool fit_together(LayerKind kind, const Shape& first, const Shape& other) {
   return std::ranges::all_of(all_axes, [&](Axis axis) {
     const std::int64_t least = std::min(first[axis], other[axis]);
@@ -259,7 +260,7 @@ bool fit_together(LayerKind kind, const Shape& first, const Shape& other) {
 const char* what_fits_together(LayerKind kind) {
   switch (kind) {
     case LayerKind::Concat: return "one shape (N, C, D, H, W) but for C";
-    case LayerKind::Binary: return "one shape (N, C, D, H, W) but for extents of 1 behind N";
+    case LayerKind::Binary: return "one shape (N, C, D, H, W), where all but N may also be 1";
     default: return "one shape (N, C, D, H, W)";
   }
 }
@@ -276,7 +277,8 @@ void check_inputs(const Network& network, const Layer& layer) {
     const Layer& first = network.layer(layer.inputs.front());
     const Layer& other = network.layer(producer);
     if (is_loss(other.kind)) {
-      throw Complaint{fmt::format("reads {}, a loss: a loss has no readers", other.name)};
+      throw Complaint{
+          fmt::format("it reads the loss {}, but no layer can read a loss", other.name)};
     }
     if (!fit_together(layer.kind, first.output, other.output)) {
       throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}",
@@ -287,7 +289,7 @@ void check_inputs(const Network& network, const Layer& layer) {
   }
 }
 
-/// Sets input and output; `total` counts the elements of all activations and weights.
+/// Sets the shapes of input and output. Adds the elements of output and weights to `total`.
 void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   check_inputs(network, layer);
   if (layer.kind == LayerKind::Input) {
@@ -325,7 +327,8 @@ void check_names(const Network& network, const std::string& file,
     if (!names.insert(network.layers[i].name).second) {
       throw InputError(
           file, pointers[i] + "/name",
-          fmt::format("expected distinct names, \"{}\" was there before", network.layers[i].name));
+          fmt::format("expected distinct names, but an earlier layer is also named \"{}\"",
+                      network.layers[i].name));
     }
   }
 }
@@ -347,8 +350,9 @@ void check_ends(const Network& network, const std::string& file,
                        fmt::format("layer {}: expected one loss, this is another", layer.name));
     }
     if (!is_loss(layer.kind) && !is_read[i]) {
-      throw InputError(file, pointers[i],
-                       fmt::format("layer {}: nobody reads it, and it is no loss", layer.name));
+      throw InputError(
+          file, pointers[i],
+          fmt::format("layer {}: no layer reads it, and it is not a loss", layer.name));
     }
   }
   if (losses == 0) {
@@ -357,13 +361,13 @@ void check_ends(const Network& network, const std::string& file,
   }
 }
 
-/// What is wrong with so many micro-batches, and where.
+/// The reason against a number of micro-batches, with the JSON pointer of its place.
 struct BadMicroBatches {
   std::string pointer, text;
 };
 
-/// Micro-batches are whole runs of samples, and so are the sets of batch normalization: none may
-/// straddle two micro-batches.
+/// Checks that micro-batches divide the batch and cut neither a statistics set of batch
+/// normalization nor a loss over the whole batch. Returns nothing if all is well.
 std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   const std::int64_t parts = network.training.micro_batches;
   if (parts < 1 || network.batch % parts != 0)
@@ -384,7 +388,8 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   if (parts > 1 && whole_batch)
     return BadMicroBatches{
         "/layers",
-        fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut",
+        fmt::format("the Dice loss sums over the whole batch, so the batch cannot be divided into "
+                    "{} micro-batches",
                     parts)};
   return {};
 }

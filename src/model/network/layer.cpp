@@ -8,7 +8,7 @@ namespace stratplan {
 
 namespace {
 
-/// The member that `get` takes of a family's attributes; `none` where the family has no such.
+/// Returns the member that `get` selects, or `none` if the held attributes have no such member.
 template <class Value, class Get>
 const Value& own_or(const Value& none, const LayerAttributes& attributes, Get get) {
   return std::visit(
@@ -100,8 +100,7 @@ std::int64_t Layer::parameter_count() const {
 
 double Layer::fan_in() const {
   double products = static_cast<double>(
-      weights().elements() /
-      filters());  // the window and the input channels: the weights of one filter
+      weights().elements() / filters());  // the weights of one filter: window times input channels
   if (kind == LayerKind::TransposedConvolution) {
     for (const Window& window : windows()) {
       products /= static_cast<double>(window.stride);
@@ -140,8 +139,8 @@ Flops Layer::forward_flops() const {
   if (!is_contraction(kind)) {
     return {0};
   }
-  // Every output element is a sum of as many products as a filter has weights; transposed, every
-  // input element goes into as many.
+  // Every output element is the sum of one product per weight of a filter. In a transposed
+  // convolution, every input element takes part in that many products.
   const bool transposed = kind == LayerKind::TransposedConvolution;
   const Shape& iterated = transposed ? input : output;
   const std::int64_t products = weights().elements() / (transposed ? input[Axis::C] : filters());

@@ -1,5 +1,5 @@
 #pragma once
-// A layer: an operation with its attributes and global shapes. It knows nothing of ranks.
+// A layer: an operation with its attributes and global shapes. A layer knows nothing of ranks.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -19,15 +19,15 @@ using LayerIndex = int;
 struct Layer {
   std::string name{};
   LayerKind kind = LayerKind::Input;
-  /// Producers; Input has none, what joins() several, all others one.
+  /// Producers: none for Input, several for kinds that joins() names, one for all others.
   std::vector<LayerIndex> inputs{};
-  LayerAttributes attributes = attributes_of(kind);  ///< the alternative is the kind's
+  LayerAttributes attributes = attributes_of(kind);  ///< holds the struct that the kind requires
 
-  Shape input{};                      ///< of the first producer; of Input: the same as output
-  std::vector<Shape> input_shapes{};  ///< Concat, Binary: of each producer
-  Shape output{};                     ///< of a loss: the input's shape (its gradient's home)
+  Shape input{};                      ///< the first producer's output; for Input equal to `output`
+  std::vector<Shape> input_shapes{};  ///< Concat, Binary: the output of each producer; else empty
+  Shape output{};                     ///< for a loss the input's shape (its gradient's home)
 
-  /// The attributes, which must be of this type.
+  /// Returns the attributes, which must be of this type.
   template <class Attributes>
   const Attributes& as() const {
     const auto* held = std::get_if<Attributes>(&attributes);
@@ -38,44 +38,45 @@ struct Layer {
   Attributes& as() {
     return const_cast<Attributes&>(std::as_const(*this).as<Attributes>());
   }
-  // What several families have, and what stands for it in the others.
-  const Windows& windows() const;              ///< what has_window(); else those that do nothing
-  const std::array<Scale, 3>& scales() const;  ///< Upsample; else those that do nothing
+  // Attributes that several families have. Kinds without the attribute return a neutral value.
+  const Windows& windows() const;              ///< kinds with has_window(); else kernels of 1
+  const std::array<Scale, 3>& scales() const;  ///< Upsample; else factors of 1
   std::int64_t filters() const;                ///< contractions; else 0
   bool bias() const;                           ///< contractions; else false
   std::int64_t groups() const;                 ///< convolutions, normalizations; else 1
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }
-  /// Each channel of the output is of one channel of the input, and proportional to it.
+  /// Whether each output channel depends on one input channel alone and is proportional to it, for
+  /// positive factors and without a bias.
   bool passes_scales() const;
-  /// Terms of the longest sum among output, input gradient and parameter gradients.
+  /// The number of terms of the longest sum in output, input gradient and parameter gradients.
   double longest_sum() const;
-  /// Every output channel is a sum over all input channels: a contraction of one group. Where not,
-  /// F and C split the same thing.
+  /// Whether every output channel sums over all input channels: a contraction with one group. In
+  /// all other layers, F and C split the same channels.
   bool mixes_channels() const { return is_contraction(kind) && groups() == 1; }
-  /// A contraction whose filters read their own group of channels each.
+  /// Whether the layer is a contraction in which each group of filters reads its own channels.
   bool contracts_in_groups() const { return is_contraction(kind) && groups() > 1; }
   /// Shape of the weights, (F, C / groups, kD, kH, kW) in the places of N, C, D, H, W; zero
-  /// elements if the layer has none. Those of a transposed convolution are those of the convolution
+  /// elements if the layer has none. A transposed convolution has the weights of the convolution
   /// whose gradient it is: (C, F / groups, kD, kH, kW).
   Shape weights() const;
-  /// Shape of what the input-th producer makes.
+  /// Shape of the input-th producer's output.
   Shape input_shape(std::size_t input) const;
-  /// Whether an input of Binary is read at several places along an axis.
+  /// Whether Binary reads each element of an input at several positions along an axis.
   bool repeats(std::size_t which, Axis axis) const {
     return kind == LayerKind::Binary && input_shape(which)[axis] < output[axis];
   }
-  /// Where its first element lies in the output of a layer that places its inputs: behind the
-  /// channels of the producers before it, or behind padding.
+  /// Position in the output of an input's first element, for kinds with places_inputs(): behind the
+  /// channels of the producers before it (Concat), or behind the padding (Pad).
   std::array<std::int64_t, axis_count> origin(std::size_t input) const;
-  /// Products that are added up to one output element, away from the borders; of a transposed
-  /// convolution: on average.
+  /// The number of products in the sum of one output element, away from the borders. For a
+  /// transposed convolution the average over output elements. Requires a contraction.
   double fan_in() const;
-  /// Trainable parameters: weights and bias, or scale and shift, or slopes.
+  /// The number of trainable parameters: weights and bias, or scale and shift, or slopes.
   std::int64_t parameter_count() const;
-  /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the
-  /// rest is bound by memory.
+  /// Forward operations over the samples of `output`; a multiply-add counts as two. Zero except for
+  /// contractions, because memory bandwidth bounds all other layers.
   Flops forward_flops() const;
 
   static constexpr auto fields() {

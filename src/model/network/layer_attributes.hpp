@@ -1,6 +1,6 @@
 #pragma once
-// What layers have besides name, inputs and shapes: one struct for each family of kinds. The kind
-// decides which (layer_kinds.hpp).
+// The attributes of layers besides name, inputs and shapes: one struct for each family of kinds.
+// The kind decides which struct a layer has (layer_kinds.hpp).
 #include <array>
 #include <cstdint>
 #include <tuple>
@@ -16,20 +16,20 @@
 
 namespace stratplan {
 
-/// Of kinds that have nothing more.
+/// Attributes of kinds that need none.
 struct PlainLayer {
   static constexpr auto fields() { return std::tuple(); }
   friend bool operator==(const PlainLayer&, const PlainLayer&) = default;
 };
 
-/// Of a Convolution or a TransposedConvolution.
+/// Attributes of a Convolution or a TransposedConvolution.
 struct ConvolutionLayer {
-  Windows windows{};  ///< a transposed convolution's slide over its output
+  Windows windows{};  ///< slide over the input; in a transposed convolution over the output
   std::int64_t filters = 0;
   bool bias = false;
   /// Each group of filters / groups reads its own C / groups channels.
   std::int64_t groups = 1;
-  /// TransposedConvolution: positions of output more, along D, H, W.
+  /// Additional output positions of a TransposedConvolution, along D, H, W.
   std::array<std::int64_t, 3> output_padding{};
 
   static constexpr auto fields() {
@@ -52,10 +52,10 @@ struct FullyConnectedLayer {
   friend bool operator==(const FullyConnectedLayer&, const FullyConnectedLayer&) = default;
 };
 
-/// Of a MaxPool or an AveragePool.
+/// Attributes of a MaxPool or an AveragePool.
 struct PoolLayer {
   Windows windows{};
-  bool count_padding = true;  ///< AveragePool: whether padded zeros count in the divisor
+  bool count_padding = true;  ///< AveragePool: padded zeros count in the divisor
 
   static constexpr auto fields() {
     return std::tuple(Field{"windows", &PoolLayer::windows},
@@ -65,16 +65,16 @@ struct PoolLayer {
 };
 
 struct PadLayer {
-  Windows windows{};  ///< of kernel 1
+  Windows windows{};  ///< kernel 1 with the layer's padding
 
   static constexpr auto fields() { return std::tuple(Field{"windows", &PadLayer::windows}); }
   friend bool operator==(const PadLayer&, const PadLayer&) = default;
 };
 
-/// Of a BatchNorm, an InstanceNorm or a GroupNorm.
+/// Attributes of a BatchNorm, an InstanceNorm or a GroupNorm.
 struct NormalizationLayer {
   double epsilon = 1e-5;    ///< added to the variance
-  std::int64_t groups = 1;  ///< GroupNorm: of channels
+  std::int64_t groups = 1;  ///< GroupNorm: the number of groups of channels
 
   static constexpr auto fields() {
     return std::tuple(Field{"epsilon", &NormalizationLayer::epsilon},
@@ -91,7 +91,7 @@ struct DiceLayer {
 };
 
 struct DropoutLayer {
-  double probability = 0.5;  ///< of an element being dropped
+  double probability = 0.5;  ///< that an element is dropped
 
   static constexpr auto fields() {
     return std::tuple(Field{"probability", &DropoutLayer::probability});
@@ -106,11 +106,12 @@ struct UpsampleLayer {
   friend bool operator==(const UpsampleLayer&, const UpsampleLayer&) = default;
 };
 
-/// A Pointwise layer has an Activation, a Binary one its function, a LocalResponseNorm its numbers.
+/// A Pointwise layer holds an Activation, a Binary layer a BinaryFunction, and a LocalResponseNorm
+/// a LocalResponse.
 using LayerAttributes = std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer,
                                      PadLayer, NormalizationLayer, DiceLayer, DropoutLayer,
                                      UpsampleLayer, Activation, BinaryFunction, LocalResponse>;
-/// Networks are copied as plans are made.
+// Planning copies networks often, so copies of attributes must be cheap.
 static_assert(std::is_trivially_copyable_v<LayerAttributes>);
 
 }  // namespace stratplan

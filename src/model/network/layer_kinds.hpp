@@ -1,9 +1,11 @@
 #pragma once
-// The kinds of layers: one row each, with name, attributes and what is true of every such layer.
+// The kinds of layers: one row each, with name, default attributes, and traits that hold for every
+// layer of the kind. The predicates below say what each trait means.
 //
-// To add a kind, write an enumerator at the end and its row into layer_kinds, and put its name into
-// the list of kinds of schemas/network.schema.json, its keys into read_network.cpp, its family into
-// partition/layers/layer_family.cpp. The predicates below say what the traits mean.
+// To add a kind, append an enumerator and add its row to layer_kinds. Then add
+//   its name    to the list of kinds in schemas/network.schema.json
+//   its keys    to read_network.cpp
+//   its family  to partition/layers/layer_family.cpp
 #include <algorithm>
 #include <array>
 #include <span>
@@ -49,8 +51,8 @@ struct LayerTraits {
 
 struct LayerKindRow {
   LayerKind kind;
-  std::string_view name;       ///< in network.json; of Pointwise and Binary the function has it
-  LayerAttributes attributes;  ///< as they are by default
+  std::string_view name;  ///< in network.json; Pointwise and Binary use the function's name instead
+  LayerAttributes attributes;  ///< the defaults
   LayerTraits traits{};
 };
 
@@ -120,46 +122,50 @@ constexpr const LayerKindRow& row_of(LayerKind kind) {
   return layer_kinds[static_cast<std::size_t>(kind)];
 }
 constexpr const LayerTraits& traits_of(LayerKind kind) { return row_of(kind).traits; }
-/// What layers of this kind have, as it is by default.
+/// The default attributes of layers of this kind.
 constexpr const LayerAttributes& attributes_of(LayerKind kind) { return row_of(kind).attributes; }
 
-/// Slides a kernel of weights over its input, or over its output.
+// Predicates of a kind. Each comment states what holds for its layers.
+
+/// The layer slides a kernel of weights over its input, or (transposed) over its output.
 constexpr bool is_convolution(LayerKind kind) { return traits_of(kind).convolution; }
-/// Sums over input channels, has weights (convolutions, FullyConnected).
+/// The layer has weights, and sums over input channels (convolutions, FullyConnected).
 constexpr bool is_contraction(LayerKind kind) { return traits_of(kind).contraction; }
-/// Slides a window (convolutions, MaxPool, AveragePool); that of Pad has kernel 1.
+/// The layer slides a window (convolutions, MaxPool, AveragePool). The window of Pad has kernel 1.
 constexpr bool has_window(LayerKind kind) { return traits_of(kind).window; }
-/// Reads its whole input at each of its outputs.
+/// Each output element depends on the whole sample.
 constexpr bool is_fully_connected(LayerKind kind) { return traits_of(kind).fully_connected; }
-/// Compares with one label per sample and position.
+/// The loss compares its input with one label per sample and position.
 constexpr bool has_labels(LayerKind kind) { return traits_of(kind).labels; }
 constexpr bool is_loss(LayerKind kind) { return traits_of(kind).loss; }
-/// Normalizes by mean and variance, then scales and shifts each channel.
+/// The layer normalizes by mean and variance, then scales and shifts each channel.
 constexpr bool has_statistics(LayerKind kind) { return traits_of(kind).statistics; }
-/// Normalizes by what other samples have, too; inference needs running statistics instead.
+/// The statistics cover several samples. Inference uses running statistics instead.
 constexpr bool takes_batch_statistics(LayerKind kind) { return traits_of(kind).batch_statistics; }
-/// Takes away what each channel of its input has been shifted by, and scaled.
+/// The output does not change (apart from epsilon) if an input channel is shifted, or scaled by a
+/// positive factor.
 constexpr bool normalizes_each_channel(LayerKind kind) {
   return traits_of(kind).normalizes_each_channel;
 }
-/// Shifts its output by what its input is shifted by, channel by channel.
+/// A shift of an input channel shifts its output channel by as much.
 constexpr bool passes_shifts(LayerKind kind) { return traits_of(kind).passes_shifts; }
-/// Reads all channels of a position at once: they cannot be split.
+/// Each output element needs all channels of its position, so channels cannot be split.
 constexpr bool joins_channels(LayerKind kind) { return traits_of(kind).joins_channels; }
-/// Puts its inputs somewhere in its output, and zeros elsewhere (Concat, Pad).
+/// The layer copies its inputs to places in its output, and puts zeros elsewhere (Concat, Pad).
 constexpr bool places_inputs(LayerKind kind) { return traits_of(kind).places_inputs; }
-/// Reads several producers: two (Binary), or any number from two on (Add, Concat).
+/// The layer reads several producers: two (Binary), or two or more (Add, Concat).
 constexpr bool joins(LayerKind kind) { return traits_of(kind).joins; }
-/// Each output element needs just the elements at its own index of inputs that have the output's
-/// shape (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
-/// some splits of channels cut its groups.
+/// Each output element needs only the input elements at its own index, however the tensors are
+/// split. All inputs have the output's shape (Binary may repeat an input along an axis). The
+/// statistics of BatchNorm and InstanceNorm do not count. GroupNorm does not qualify, because some
+/// splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) { return traits_of(kind).point_wise; }
 
-/// What network.json calls a kind of layer: a LayerKind, or a function of one tensor or of two.
+/// A kind of layer as network.json names it: a LayerKind, or a function of one or two tensors.
 struct LayerType {
   LayerKind kind = LayerKind::Input;
-  PointwiseFunction function = {};  ///< of LayerKind::Pointwise
-  BinaryFunction binary = {};       ///< of LayerKind::Binary
+  PointwiseFunction function = {};  ///< used only if the kind is Pointwise
+  BinaryFunction binary = {};       ///< used only if the kind is Binary
 
   constexpr LayerType() = default;
   constexpr LayerType(LayerKind layer_kind) : kind(layer_kind) {}
@@ -168,7 +174,7 @@ struct LayerType {
   constexpr LayerType(BinaryFunction of_two) : kind(LayerKind::Binary), binary(of_two) {}
   friend constexpr bool operator==(const LayerType&, const LayerType&) = default;
 };
-/// In the order of LayerKind.
+/// All types, in the order of LayerKind.
 std::span<const LayerType> all_layer_types();
 /// The spelling in network.json: "convolution", "relu", ...
 std::string_view name_of(LayerType type);

@@ -45,8 +45,8 @@ Flops Network::forward_flops() const {
 
 namespace {
 
-// The text that fingerprints are of names every attribute for every layer: of what a layer has not,
-// the usual value.
+// The text behind a fingerprint lists every attribute for every layer. For attributes that a layer
+// does not have, it lists the default value.
 
 template <class Attributes>
 Attributes own_or_usual(const Layer& layer) {
@@ -64,7 +64,8 @@ double constant(const Layer& layer, PointwiseFunction function, std::size_t whic
                                   : usual_constants(function)[which];
 }
 
-/// Constants that are not the usual ones. The text has those of three functions in any case.
+/// Returns the constants that differ from the usual ones. The fingerprint's text lists the
+/// constants of LeakyRelu, Elu and Clip elsewhere, so they are left out.
 std::string other_constants(const Layer& layer) {
   using enum PointwiseFunction;
   const auto* pointwise = std::get_if<Activation>(&layer.attributes);

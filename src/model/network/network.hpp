@@ -15,58 +15,61 @@ struct Network {
   std::string name;
   std::int64_t batch = 1;  ///< samples per step over all ranks
   std::int64_t statistics_samples =
-      32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
-  /// Batch normalization in one set per rank, its own samples and positions: what most frameworks
-  /// do. The numbers then depend on the plan.
+      32;  ///< samples in one statistics set, from 1 to batch ("all" in the file means batch)
+  /// Batch normalization takes its statistics per rank, over the rank's own samples and positions,
+  /// as most frameworks do. The trained values then depend on the plan.
   bool local_statistics = false;
   /// Weight of a step's statistics in the running means that batch normalization keeps for
   /// inference; 0: it keeps none.
   double running_momentum = 0;
-  /// how a step is made of it; set by the plan or the command line, as the batch may be
+  /// Optimizer and micro-batches. The plan or the command line sets them, never a network file.
   Training training;
-  std::vector<Layer> layers;         ///< their shapes hold the samples of one micro-batch
-  std::vector<std::string> notes{};  ///< what reading a foreign file decided, for people
+  std::vector<Layer> layers;         ///< shapes count the samples of one micro-batch on axis N
+  std::vector<std::string> notes{};  ///< decisions of an import, one line each, for the user
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
-  /// Samples that pass through the layers at a time.
+  /// Samples that pass through the layers together.
   std::int64_t micro_batch() const { return batch / training.micro_batches; }
   int size() const { return static_cast<int>(layers.size()); }
-  /// Indices of the layers that read layer `index`, ascending, one entry per reading input.
+  /// Returns the layers that read layer `index`, ascending, one entry per reading input.
   std::vector<LayerIndex> consumers(LayerIndex index) const;
   std::optional<LayerIndex> find(const std::string& layer_name) const;
   std::int64_t parameter_count() const;
   Flops forward_flops() const;
-  /// Number of batch-normalization sets: consecutive runs of statistics_samples, the last one
-  /// perhaps shorter.
+  /// The number of statistics sets: consecutive runs of statistics_samples samples; the last may be
+  /// shorter.
   std::int64_t statistics_sets() const {
     return (batch + statistics_samples - 1) / statistics_samples;
   }
-  /// 16 hexadecimal digits over everything that a plan depends on: layers, attributes, shapes,
-  /// batch, statistics_samples.
+  /// Returns 16 hexadecimal digits over everything that a plan depends on: layers, attributes,
+  /// shapes, batch, statistics and training options.
   std::string fingerprint() const;
 };
 
-/// What the command line may replace in a network file.
+/// Values from the command line that replace or extend a network file.
 struct NetworkOverrides {
   std::optional<std::int64_t> batch;
   std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty: as in the file
-  Training training{};                   ///< which no network file has
+  Training training{};                   ///< network files have no such settings
 };
 
-/// Orders layers topologically (stable: file order where free), checks them and infers every shape
-/// from the inputs'. Throws InputError with `file` and the layer's JSON pointer (`pointers[i]` for
-/// layers[i] as given) on a cycle, a window that does not fit, shapes that disagree, or an extent,
-/// a tensor or a sum of tensors beyond the limits (limits.hpp); or if the batch does not divide
-/// into its micro-batches, or batch normalization's sets do not fit into those.
+/// Returns the network with its layers checked, in topological order, and with inferred shapes. The
+/// order keeps the file's order wherever there is a choice. `pointers[i]` is the JSON pointer of
+/// layers[i] as given. Throws InputError with `file` and the layer's pointer on
+///   - a cycle, a window that does not fit, or shapes that disagree
+///   - duplicate names, a layer that no layer reads, or a number of losses other than one
+///   - an extent, a tensor or a sum of tensors beyond the limits (limits.hpp)
+///   - a batch that does not divide into its micro-batches
+///   - statistics sets or a Dice loss that micro-batches would cut
 Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers);
 
-/// The same in so many micro-batches; nothing if the batch does not divide so, or if layers forbid
-/// it.
+/// Returns the network with another number of micro-batches. Returns nothing if the batch does not
+/// divide into that many, or if a layer forbids it.
 std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches);
 
-/// Reads `source`: a path to a network.json or (model/network/onnx.hpp) an .onnx file, or the bare
-/// name of a shipped network ("resnet50"). Throws InputError.
+/// Reads `source`: the path of a network.json or an .onnx file (model/network/onnx.hpp), "-" for
+/// standard input, or the bare name of a shipped network ("resnet50"). Throws InputError.
 Network read_network(const std::string& source, const NetworkOverrides& overrides = {});
 
 }  // namespace stratplan

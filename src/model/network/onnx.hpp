@@ -1,7 +1,7 @@
 #pragma once
-// ONNX models as networks. read_network takes such files as its own, so what it needs of them is
-// declared here; interop/onnx has it, or, where protobuf or the format's description is missing,
-// interop/stub, which says so.
+// The import of ONNX models, as far as read_network needs it. interop/onnx defines the functions.
+// If protobuf or the format's description was missing at build time, interop/stub defines them, and
+// import_onnx throws an error that names the remedy.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace stratplan {
 
-/// What a model that ends in no loss is trained with.
+/// The loss that is added to a model. ONNX models end in none.
 enum class ImportedLoss : int {
-  /// a guess, which is told: cross-entropy behind scores of several classes, else the mean squared
-  /// error
+  /// a guess, which a note states: cross-entropy behind scores of several classes or a softmax,
+  /// else the mean squared error
   FromModel,
   CrossEntropy,
   MeanSquaredError,
@@ -25,19 +25,20 @@ enum class ImportedLoss : int {
 struct ImportRequest {
   std::string file;
   std::optional<std::int64_t>
-      batch;  ///< instead of the model's; needed where the model leaves it open
-  std::vector<std::int64_t> input_size;  ///< instead of the model's, likewise; [H, W] or [D, H, W]
+      batch;  ///< replaces the model's; required if the model leaves the batch open
+  /// [H, W] or [D, H, W]; replaces the model's; required if the model leaves the size open
+  std::vector<std::int64_t> input_size;
   ImportedLoss loss = ImportedLoss::FromModel;
-  /// names of nodes of unknown operators, to be planned as if they passed their inputs on, element
-  /// by element
+  /// Names of nodes with unknown operators to treat as element-wise: they pass on their input, or
+  /// the sum of their inputs.
   std::vector<std::string> element_wise;
-  /// bring the weights along; without, no value of a weight is looked at and no file beside the
-  /// model opened
+  /// Import the weights too. Otherwise no value of a weight is read, and no file beside the model
+  /// is opened.
   bool values = false;
 };
 
-/// A parameter, or running statistics, under its name in checkpoints: "conv1.weights", (F, C, kD,
-/// kH, kW).
+/// A parameter or running statistics, under its name in checkpoints. For example "conv1.weights"
+/// has the shape (F, C, kD, kH, kW).
 struct ImportedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -46,17 +47,20 @@ struct ImportedTensor {
 
 struct ImportedModel {
   Json network;                         ///< a network.json document
-  std::vector<std::string> notes;       ///< what was decided or left out, for people
-  std::vector<ImportedTensor> weights;  ///< only if asked for
+  std::vector<std::string> notes;       ///< decisions and omissions, one line each, for the user
+  std::vector<ImportedTensor> weights;  ///< empty unless the request asks for values
 };
 
-/// Throws InputError: no ONNX model; operators that no layer computes (all of them, with node,
-/// operator and opset); an open batch or size that the request does not fill in; external data
-/// outside the model's folder. EnvironmentError naming STRATPLAN_WITH_ONNX if it was not built.
+/// Imports a model. Throws InputError if
+///   - the file is no ONNX model
+///   - no layer computes some operators (the message lists all, with node, operator and opset)
+///   - the model leaves the batch or a size open, and the request does not set it
+///   - external data lie outside the model's folder
+/// Throws EnvironmentError, naming STRATPLAN_WITH_ONNX, if the import was not built.
 ImportedModel import_onnx(const ImportRequest& request);
 
-/// The network that an imported document describes, with its notes; `file` is for messages. Throws
-/// InputError.
+/// Returns the network that an imported document describes, with the model's notes. `file` is for
+/// messages. Throws InputError.
 Network read_imported(const ImportedModel& model, const std::string& file,
                       const NetworkOverrides& overrides = {});
 

@@ -1,36 +1,41 @@
 #pragma once
-// The pointwise functions, y = f(x) of every element on its own: a table, one row each.
+// The pointwise functions, y = f(x) of each element: a table with one row per function.
 //
-// To add a function, write a row next to one that is like it, at any place; put the struct's name
-// into SP_POINTWISE_FUNCTIONS below the rows, and `name` into the list of kinds of
-// schemas/network.schema.json (a new name of a constant among the properties there, too).
-// Networks, ONNX models, every backend, prices, fusion and verification go by the row. Judges know
-// functions by themselves: tests/runtime/pointwise_test.cpp wants published values, and
-// tests/torch/judge.py what PyTorch calls the function. The golden record is made anew.
+// To add a function, write a row beside a similar one. Then add
+//   - the struct's name to SP_POINTWISE_FUNCTIONS below the rows
+//   - `name` to the list of kinds in schemas/network.schema.json, and new names of constants to the
+//     properties there
+//   - published values to tests/runtime/pointwise_test.cpp
+//   - PyTorch's name of the function to tests/torch/judge.py
+// and record the golden files anew (tests/golden/README.md). Networks, ONNX models, backends,
+// costs, fusion and verification read everything else from the row. Its columns:
 //
 //   name         in network.json ("relu"), and in the keys of kernels ("relu_forward e1024")
-//   onnx         ONNX's operator; empty where importing one takes more than its constants
-//   onnx_mode    optional: an attribute with which the operator is this function, not another row's
-//   constants    numbers that a layer may set, two at most: their names in network.json and in
-//                ONNX, their usual values there, the least that is allowed
-//   reads        what `gradient` is given: the function's Input x or its Output y. Output saves
-//                memory where x is not kept for anything else; not where y has lost what the
-//                derivative needs (a difference that cancels, values that round to a limit)
-//   operations   of an element, forward and backward, for floors of time. Arithmetic, comparisons
-//                and roots count 1 to 4; a call of Math that is a series counts 20
-//   jumps        optional: where the derivative (not a higher one) jumps, in terms of what
-//                `gradient` reads; a single place is `low`. Runs that round differently may decide
-//                differently there (runtime/verify/verify.hpp)
-//   fused_slope  optional, of functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
-//                layer in front may do those as it writes its output (partition/layers/fusion.hpp)
+//   onnx         ONNX's operator; empty if importing it takes more than reading its constants
+//   onnx_mode    optional: the attribute's value that selects this function, if one operator
+//                stands for several rows
+//   constants    at most two numbers that a layer may set: their names in network.json and in
+//                ONNX, their usual values, their least allowed values
+//   reads        the argument of `gradient`: the function's Input x or its Output y. Output saves
+//                memory if nothing else keeps x. Input is needed if the derivative cannot be
+//                computed from y (a difference that cancels, values that round to a limit)
+//   operations   operations per element, forward and backward, for lower bounds of time.
+//                Arithmetic, comparisons and roots count 1 to 4; a function of Math that is
+//                computed by a series counts 20
+//   jumps        optional: where the first derivative jumps, in terms of what `gradient` reads; a
+//                single place is `low`. Runs that round differently may decide differently there
+//                (runtime/verify/verify.hpp)
+//   fused_slope  optional, for functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
+//                layer before may apply such a function while it writes its output
+//                (partition/layers/fusion.hpp)
 //   homogeneous  optional: f(a x) = a f(x) for each a > 0
-//   domain       optional: the least x that f has a value for
+//   domain       optional: the least x for which f has a value
 //   value        f(x)
-//   gradient     dx, of the Input or Output and of dy
+//   gradient     dx, from dy and from Input or Output
 //
-// Math has exp, expm1, log1p, tanh, erf and sqrt of T: double for the reference, float elsewhere.
-// Constants are of T too; they are values of the type that tensors are stored in where a row says
-// `stored_constants`.
+// Math has exp, expm1, log1p, tanh, erf and sqrt of T. T is double in the reference backend and
+// float elsewhere. Constants have type T. With `stored_constants` they are rounded to the type in
+// which tensors are stored.
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -53,11 +58,12 @@ struct ConstantName {
   double usual = 0, least = -std::numeric_limits<double>::infinity();
 };
 
-/// In the order of the row's names; 0 where it has none.
+/// Values in the order of the row's constants; 0 beyond the last.
 template <class T>
 using Constants = std::array<T, 2>;
 
-/// Its value where a model leaves it out, and the one that is meant.
+/// An attribute of an ONNX operator, its value in models that omit it, and the value that selects
+/// the row's function.
 struct OnnxMode {
   std::string_view attribute, usual, value;
 };
@@ -71,7 +77,7 @@ struct Operations {
   double forward = 1, backward = 1;
 };
 
-/// What a row has unless it says otherwise.
+/// Defaults of a row.
 struct Row {
   static constexpr std::string_view onnx{};
   static constexpr OnnxMode onnx_mode{};
@@ -161,8 +167,8 @@ struct Elu : Row {
   }
 };
 
-/// What is no number stays none. Nothing passes back at the limits themselves, which outputs are
-/// equal to: the limits are values of the type that outputs are stored in.
+/// NaN stays NaN. The gradient is zero where the output equals a limit. The comparison is exact
+/// because the limits are rounded to the type in which outputs are stored.
 struct Clip : Row {
   static constexpr std::string_view name = "clip";  // in ONNX the limits are inputs
   static constexpr std::array constants{
@@ -372,7 +378,7 @@ struct Gelu : Row {
   }
 };
 
-/// Gelu as Hendrycks and Gimpel approximate it (arXiv 1606.08415, section 2).
+/// Gelu in the tanh approximation of Hendrycks and Gimpel (arXiv 1606.08415, section 2).
 struct GeluTanh : Row {
   static constexpr std::string_view name = "gelu_tanh", onnx = "Gelu";
   static constexpr OnnxMode onnx_mode{"approximate", "none", "tanh"};
@@ -418,7 +424,7 @@ constexpr decltype(auto) visit_row(PointwiseFunction function, Visit&& visit) {
   return visit(pointwise::Relu{});  // there is no other function
 }
 
-/// A row's columns but for those that depend on constants.
+/// The columns of a row as values, except those that depend on constants.
 struct PointwiseRow {
   std::string_view name, onnx;
   pointwise::OnnxMode onnx_mode;
@@ -440,7 +446,7 @@ constexpr std::string_view name_of(PointwiseFunction function) { return row_of(f
 constexpr bool reads_input(PointwiseFunction function) {
   return row_of(function).reads == pointwise::Reads::Input;
 }
-/// The constants where a layer does not set them.
+/// The constants of a layer that sets none.
 constexpr pointwise::Constants<double> usual_constants(PointwiseFunction function) {
   pointwise::Constants<double> values{};
   std::size_t i = 0;
@@ -449,7 +455,7 @@ constexpr pointwise::Constants<double> usual_constants(PointwiseFunction functio
   return values;
 }
 
-/// A function with its constants.
+/// A pointwise function with its constants.
 struct Activation {
   PointwiseFunction function = PointwiseFunction::Relu;
   pointwise::Constants<double> constants{};
@@ -457,7 +463,7 @@ struct Activation {
   constexpr pointwise::Jumps jumps() const {
     return visit_row(function, [&]<class Row>(Row) { return Row::jumps(constants); });
   }
-  /// Nothing if no other layer's kernel can do it.
+  /// Nothing if no other layer's kernel can apply the function.
   constexpr std::optional<double> fused_slope() const {
     return visit_row(function, [&]<class Row>(Row) { return Row::fused_slope(constants); });
   }

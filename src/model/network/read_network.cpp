@@ -1,5 +1,5 @@
-// network.json, as schemas/network.schema.json describes it, to layers; finish_network does the
-// rest.
+// Reads layers from network.json (schemas/network.schema.json). finish_network then checks and
+// orders them, and infers their shapes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace stratplan {
 namespace {
 
-/// The attributes of a kind of layer, besides its name, kind and input.
+/// The keys of a layer's kind in network.json, besides "name" and "kind".
 struct Keys {
   std::vector<std::string> required;
   std::vector<std::string> optional;
@@ -55,7 +55,7 @@ Keys keys_of(LayerType type) {
   }
 }
 
-/// One network file on its way to layers.
+/// Turns one network document into layers.
 class Reader {
  public:
   Reader(const Json& document, std::string file, const NetworkOverrides& overrides)
@@ -94,13 +94,13 @@ class Reader {
       index_.emplace(
           name,
           static_cast<LayerIndex>(
-              names_.size()));  // of two of a name the first; finish_network objects to the second
+              names_.size()));  // keeps the first of two equal names; finish_network rejects both
       names_.push_back(name);
     }
   }
 
-  /// A network is 2-D or 3-D throughout: attributes per axis have as many elements as the inputs'
-  /// sizes.
+  /// Sets the number of spatial axes. A network is 2-D or 3-D throughout: attributes per axis have
+  /// as many elements as the sizes of the inputs.
   void find_spatial_axes(const Json& layers) {
     std::set<std::size_t> ranks;
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -170,8 +170,8 @@ class Reader {
     return {index - 1};
   }
 
-  /// The attribute along one spatial axis: `all` is a value for every axis, or a list of one value
-  /// each.
+  /// Returns an attribute's value along one spatial axis. `all` is one value for all axes, or a
+  /// list with one value per axis.
   const Json& along(const Json& all, std::size_t axis, const std::string& key) const {
     if (!all.is_array()) {
       return all;
@@ -194,8 +194,8 @@ class Reader {
     return layer;
   }
 
-  // What kinds have of their own. Most members bear the names of keys; what is left out stays as it
-  // is by default.
+  // Attributes of the kinds. Most members have the names of their keys. Members without a key in
+  // the file keep their defaults.
 
   template <HasFields Own>
   void read_own(const Json& json, LayerType type, Own& own) const {
@@ -239,7 +239,7 @@ class Reader {
                              .linear = json.value("mode", "nearest") == "linear"};
   }
 
-  /// Among D, H, W of the axis-th spatial axis that the network has.
+  /// Returns the index among D, H, W of the network's axis-th spatial axis.
   std::size_t place(std::size_t axis) const { return 3 - spatial_rank_ + axis; }
 
   Shape read_size(const Json& json) const {
@@ -277,7 +277,7 @@ class Reader {
   std::vector<std::string> names_;
   std::map<std::string, LayerIndex> index_;
   std::size_t spatial_rank_ = 2;
-  std::string pointer_;  ///< of the layer that is being read
+  std::string pointer_;  ///< JSON pointer of the layer that is being read
 };
 
 std::vector<std::string> shipped_networks() {
@@ -293,7 +293,8 @@ std::vector<std::string> shipped_networks() {
 
 bool is_onnx(const std::string& source) { return source.ends_with(".onnx"); }
 
-/// The file that `source` means: a bare name is a shipped network's, all else a path.
+/// Returns the file that `source` names: the file of a shipped network for a bare name, else
+/// `source` itself.
 std::string file_of(const std::string& source) {
   std::error_code ignored;
   const bool is_path = source == "-" || source.find('/') != std::string::npos ||

@@ -1,6 +1,7 @@
 #pragma once
-// Extents of activation tensors. Every tensor has the five axes N, C, D, H, W; a 2-D network has D
-// = 1, and what has left space behind (fully connected layers, losses) has D = H = W = 1.
+// Extents of activation tensors. Every tensor has the five axes N, C, D, H, W. A 2-D network has
+// D = 1. Outputs without spatial positions (fully connected layers, global pooling) have
+// D = H = W = 1.
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -16,7 +17,7 @@ inline constexpr int axis_count = 5;
 inline constexpr std::array<Axis, axis_count> all_axes{Axis::N, Axis::C, Axis::D, Axis::H, Axis::W};
 inline constexpr std::array<Axis, 3> spatial_axes{Axis::D, Axis::H, Axis::W};
 inline constexpr std::array<const char*, axis_count> axis_names{"N", "C", "D", "H", "W"};
-/// Position of a spatial axis among D, H, W: the index into arrays of windows.
+/// Returns the position of a spatial axis among D, H, W: the index into arrays of windows.
 constexpr int spatial_index(Axis axis) {
   return static_cast<int>(axis) - static_cast<int>(Axis::D);
 }
@@ -44,7 +45,7 @@ inline constexpr int data_type_count = static_cast<int>(DataType::I32) + 1;
 constexpr std::int64_t size_of(DataType type) {
   return std::array<std::int64_t, data_type_count>{4, 8, 2, 2, 4}[static_cast<int>(type)];
 }
-/// Floating types of half a float's size: what is stored in them is computed in floats.
+/// Whether a type is a floating type of 16 bits. Kernels convert its values to float to compute.
 constexpr bool is_narrow(DataType type) { return type == DataType::F16 || type == DataType::BF16; }
 constexpr const char* name_of(DataType type) {
   return std::array<const char*, data_type_count>{"f32", "f64", "f16", "bf16",

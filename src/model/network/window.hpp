@@ -1,6 +1,6 @@
 #pragma once
-// The window of a convolution or pooling along one dimension. Which input interval an output
-// interval needs, and so what a halo is, is in partition/halo.hpp.
+// The window of a convolution, pooling or padding along one dimension. partition/halo.hpp says
+// which input interval an output interval needs, and so which halo.
 #include <array>
 #include <cstdint>
 #include <tuple>
@@ -16,9 +16,9 @@ struct Window {
   std::int64_t pad_before = 0;
   std::int64_t pad_after = 0;
 
-  /// Extent covered by the dilated kernel.
+  /// The extent that the dilated kernel covers.
   constexpr std::int64_t span() const { return (kernel - 1) * dilation + 1; }
-  /// Number of window positions over an input of this extent; 0 or less if the window does not fit.
+  /// The number of window positions over an input of this extent; 0 if the window does not fit.
   constexpr std::int64_t output_extent(std::int64_t input) const {
     const std::int64_t slack = input + pad_before + pad_after - span();
     return slack < 0 ? 0 : slack / stride + 1;
@@ -33,7 +33,7 @@ struct Window {
   friend constexpr auto operator<=>(const Window&, const Window&) = default;
 };
 
-/// Along D, H, W.
+/// Windows along D, H, W.
 using Windows = std::array<Window, 3>;
 
 }  // namespace stratplan

@@ -6,14 +6,14 @@
 namespace stratplan {
 namespace {
 
-/// A place in a split's digits: what is left of the digit at hand.
+/// A position in a split's digits: the current digit, and the parts of it that are not yet taken.
 class Cursor {
  public:
   explicit Cursor(const AxisDigits& split) : split_(split) { begin(); }
   bool done() const { return at_ == split_.digits.size(); }
   int left() const { return left_; }
   int stride() const { return split_.digits[at_].stride; }
-  /// Ranks after which the index repeats.
+  /// The number of ranks after which the index repeats.
   int span() const { return stride() * left_; }
   /// Requires that `parts` divides left().
   void take(int parts) {
@@ -35,8 +35,8 @@ class Cursor {
 bool divides(int a, int b) { return b % a == 0; }
 bool divide(int a, int b) { return divides(a, b) || divides(b, a); }
 
-/// Parts outside the innermost level; none if a digit within lies in front of one outside, so that
-/// a group's blocks are not neighbours.
+/// Returns the number of parts outside the innermost level. Returns nothing if a digit inside that
+/// level is more significant than one outside, since then a group's blocks are not adjacent.
 std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   int parts = 1;
   bool inside = false;
@@ -49,8 +49,8 @@ std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   return parts;
 }
 
-/// Of blocks that one end divides into `parts`, at the borders of an innermost group's blocks at
-/// the other.
+/// Returns the reach of the blocks of one split into `parts`. `other`: the split of the other end,
+/// where an innermost group has the whole place of each of these blocks.
 Reach reach(int parts, const AxisDigits& other, int innermost) {
   const std::optional<int> outside = parts_outside(other, innermost);
   if (!outside || *outside == 1) return Reach::All;
@@ -87,8 +87,9 @@ Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost) {
   while (!a.done() && !b.done()) {
     const int both = std::min(a.left(), b.left());
     if (!divide(a.left(), b.left())) return unknown;
-    // Digits of the same place in the index, read at different places of the rank number: some rank
-    // has unlike indices. The digits of an innermost group's own ranks take all values in it.
+    // Both digits have the same place in the index, but different places in the rank number. So
+    // some rank has two different indices. A digit inside the innermost level takes all its values
+    // within each group.
     const int a_stride = a.span() / both, b_stride = b.span() / both;
     if (a_stride != b_stride) {
       if (!divide(a_stride, b_stride)) return unknown;

@@ -1,7 +1,7 @@
 #pragma once
-// Where the blocks of an axis lie: the digits of a rank number that say which block a rank has. Two
-// splits of one axis compare digit by digit, so what their blocks have in common is known without
-// looking at any rank.
+// Where the blocks of an axis lie: the digits of a rank number that tell which block a rank has.
+// Two splits of one axis are compared digit by digit. So the common part of their blocks is known
+// without a loop over ranks.
 //
 // Worked table: a home split N2 over "N2 | R2" and a reader's N2 over "R2 | N2", nodes of two
 // ranks.
@@ -18,7 +18,7 @@
 
 namespace stratplan {
 
-/// From the most significant digit of the block's index; neighbours within a level are one.
+/// The digits of a block's index, most significant first. Adjacent digits of one level are merged.
 struct AxisDigits {
   struct Digit {
     int parts = 1, stride = 1;
@@ -29,36 +29,39 @@ struct AxisDigits {
   friend auto operator<=>(const AxisDigits&, const AxisDigits&) = default;
 };
 
-/// Of an axis that is split by the dimensions `by`, outermost first. `innermost`: ranks of the
-/// innermost level.
+/// Returns the digits of an axis that is split by the dimensions `by`, outermost first.
+/// `innermost`: ranks in a group of the innermost level.
 AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
 
-/// How much of what a block needs lies in the rank's innermost group, on the ranks that see it
-/// worst. Beyond its own place (a halo, uneven blocks), if the group has all of that place:
+/// How much of the elements that a block needs lies in the rank's innermost group, on the rank
+/// where that is least. A block needs its own place on the axis, and elements beyond that place (a
+/// halo, or the rest of uneven blocks).
 enum class Reach : std::uint8_t {
-  Nothing,  ///< the group has that one block alone
-  OneSide,  ///< the rank's block is at the border of its group's
-  All,      ///< unknown, or the group has all
-  // If it has not:
-  Apart,  ///< the group has none of that place
-  Share,  ///< the group has a share of it, and nothing beyond
+  // The group has the whole place. Beyond the place it has:
+  Nothing,  ///< nothing: the group's blocks end where the place ends
+  OneSide,  ///< one side: the place is at the border of the group's blocks
+  All,      ///< everything, or unknown
+  // The group does not have the whole place:
+  Apart,  ///< the group has none of the place
+  Share,  ///< the group has a share of the place, and nothing beyond
 };
+/// Returns the greater of two reaches, or a reach that is at least as great as both.
 constexpr Reach better(Reach a, Reach b) {
   if (a == b) return a;
   if (a <= Reach::All && b <= Reach::All) return std::max(a, b);
   return a >= Reach::Apart && b >= Reach::Apart ? Reach::Share : Reach::All;
 }
 
-/// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see
-/// it worst. Shares are of equally long blocks. No rank has more than that in common where this
-/// says so: what is unknown counts as common and near.
+/// The common part of the blocks of two splits of one axis, `home` and `wanted`, on the rank where
+/// it is smallest. Shares assume blocks of equal length. All numbers are upper bounds for that
+/// rank: unknown parts count as common and near. "Near" means in the rank's innermost group.
 struct Meeting {
-  float common = 1;  ///< 0: on some rank its blocks have nothing in common; 1: that is not known
-  float near_home =
-      1;  ///< share of a rank's wanted block that ranks of its innermost group hold at home,
-  float near_homes = 1;    ///< in so many home blocks
-  float near_wanted = 1;   ///< share of a rank's home block that each of
-  float near_readers = 1;  ///< so many wanted blocks of its innermost group has
+  /// 0: on some rank the home block and the wanted block have nothing in common; 1: not known
+  float common = 1;
+  float near_home = 1;     ///< share of a rank's wanted block that is near in home blocks
+  float near_homes = 1;    ///< number of those home blocks
+  float near_wanted = 1;   ///< share of a rank's home block that is near in wanted blocks
+  float near_readers = 1;  ///< number of those wanted blocks
   Reach home_reach = Reach::All, wanted_reach = Reach::All;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
   Meeting& operator*=(const Meeting& other) {
@@ -69,7 +72,7 @@ struct Meeting {
     near_readers *= other.near_readers;
     return *this;
   }
-  /// At least as much as the other of everything.
+  /// Raises each member to the other's value if that is greater.
   void raise_to(const Meeting& other) {
     common = std::max(common, other.common);
     near_home = std::max(near_home, other.near_home);
@@ -80,10 +83,11 @@ struct Meeting {
     wanted_reach = better(wanted_reach, other.wanted_reach);
   }
 };
-/// Anything may be common and near.
+/// Everything may be common and near.
 inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All};
 /// Blocks that have nothing in common, not even in the same innermost group.
 inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart};
+/// Compares two splits of one axis. Returns `unknown` if their digits cannot be matched.
 Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost);
 
 }  // namespace stratplan

@@ -61,11 +61,12 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
 
 namespace {
 
-/// Rank-independent checks passed: does every rank get work?
+/// Returns a dimension along which some rank gets no work; nothing if every rank gets some.
+/// Requires that the family's why_not() accepts all dimensions.
 std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& decomposition) {
   const LayerDistributions made = distribute(layer, decomposition);
   const auto smallest_empty = [&](const Distribution& tensor, Axis axis) {
-    // Blocks of blocks: the last rank along every dimension has the smallest of each.
+    // The last index along each dimension has the smallest block, also for blocks of blocks.
     std::array<int, dim_count> last{};
     for (const Dim dim : tensor.split(axis).by)
       last[static_cast<std::size_t>(dim)] = tensor.grid.parts(dim) - 1;
@@ -74,17 +75,17 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
   for (const Axis axis : all_axes) {
     const DimList& by = made.home.split(axis).by;
     if (!by.empty() && smallest_empty(made.home, axis))
-      return Illegal{
-          by.back(),
-          fmt::format("{} leaves ranks without {} of its {}", decomposition.text(),
-                      axis_names[static_cast<std::size_t>(axis)], made.home.shape[axis])};
+      return Illegal{by.back(),
+                     fmt::format("{} leaves some ranks without work: axis {} has {} elements",
+                                 decomposition.text(), axis_names[static_cast<std::size_t>(axis)],
+                                 made.home.shape[axis])};
   }
   for (const Axis axis : spatial_axes) {
     const Needed& input = made.inputs.front();
     std::array<int, dim_count> at{};
     int& index = at[static_cast<std::size_t>(dim_of(axis))];
     const int parts = decomposition.grid.parts(dim_of(axis));
-    if (parts == 1) continue;  // as undivided
+    if (parts == 1) continue;
     for (index = 0; index < parts; ++index)
       if (input.region(axis, at).empty())
         return Illegal{dim_of(axis),

@@ -1,6 +1,6 @@
 #pragma once
-// One layer's parallel decomposition, what follows from it for each of the layer's tensors, and why
-// a decomposition may be illegal.
+// The parallel decomposition of one layer, the distributions of the layer's tensors that follow
+// from it, and the reasons why a decomposition is illegal.
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,17 +11,19 @@
 
 namespace stratplan {
 
-/// Where the sum over the C axis of a contraction lands. No tensor leaves its layer as Partial.
+/// How the output of a contraction lies after the sum over C: ReduceScatter splits its channels,
+/// AllReduce makes it redundant. No tensor leaves its layer as Partial.
 enum class OutputLayout : int { ReduceScatter, AllReduce };
 
 struct Decomposition {
   ProcessGrid grid;
-  OutputLayout output_layout =
-      OutputLayout::ReduceScatter;  ///< matters only for a contraction of one group with C parts
-  Ranks ranks{};                    ///< of the job, on which the grid lies
+  /// has an effect only on a contraction of one group with C parts
+  OutputLayout output_layout = OutputLayout::ReduceScatter;
+  Ranks ranks{};  ///< the job's ranks on which the grid lies
 
   /// "C2 F2", "C2 F2 all-reduce", or "H3 on 3,1,4".
   std::string text() const;
+  /// Inverse of text(). Throws std::invalid_argument with a one-line reason.
   static Decomposition parse(std::string_view text);
   friend bool operator==(const Decomposition&, const Decomposition&) = default;
   friend auto operator<=>(const Decomposition&, const Decomposition&) = default;
@@ -32,39 +34,39 @@ struct Rejection {
   std::string reason;
 };
 
-/// Everything about a layer's tensors that follows from its decomposition.
+/// How a layer's tensors lie under one decomposition.
 struct LayerDistributions {
   std::vector<Needed> inputs;  ///< per producer
-  /// of the output as computed: Partial along C (or along D, H, W after a global pooling) where
-  /// that is split
+  /// the output as it is computed: Partial along a split C (after a global pooling, along a split
+  /// D, H or W)
   Distribution raw;
-  Distribution home;  ///< of the output after landing: Block and Redundant only
-  /// as Layer::weights(): F (as N), C, kernel; Gathered dimensions are those that its gradient is
-  /// reduced over
+  Distribution home;  ///< the output in its output layout: Block and Redundant only
+  /// axes as in Layer::weights(): F (as N), C, kernel; the weights' gradient is reduced over the
+  /// Gathered dimensions
   std::optional<Distribution> weights;
-  std::optional<Distribution> channels;  ///< of bias, scale and shift: shape (1, channels, 1, 1, 1)
+  std::optional<Distribution> channels;  ///< bias, scale and shift: shape (1, channels, 1, 1, 1)
 };
 
-/// Windows as the iteration space sees them: a fully connected layer is a convolution whose kernel
-/// is the whole spatial extent.
+/// The windows with which the iteration space reads the input. A fully connected layer is a
+/// convolution whose kernel is the whole spatial extent.
 std::array<Window, 3> iteration_windows(const Layer& layer);
 
-/// Requires that check() has nothing to say.
+/// Requires that the decomposition is legal: check() returns nothing.
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition);
 
-/// Nothing if the decomposition is legal: every rank gets work, and no dimension is split that the
-/// layer cannot split.
+/// Returns nothing if the decomposition is legal: every rank gets work, and the layer can split all
+/// the split dimensions.
 std::optional<Rejection> check(const Layer& layer, const Decomposition& decomposition);
 
-/// The decomposition that layers folded behind this one inherit, under which their tensors already
-/// lie where they are needed: dimensions that the landing has made redundant become R.
+/// Returns the decomposition that layers folded behind this one inherit. Under it, their tensors
+/// already lie where they are needed. Dimensions along which the output is redundant become R.
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition);
 
-/// The nearest legal decomposition: dimensions that the layer cannot split become R, at the place
-/// where they were. `reason` says why (empty if the decomposition was legal already).
+/// The nearest legal decomposition: each dimension that the layer cannot split becomes R, in its
+/// place.
 struct Nearest {
   Decomposition decomposition;
-  std::string reason;
+  std::string reason;  ///< why dimensions became R; empty if the wanted decomposition was legal
 };
 Nearest nearest_legal(const Layer& layer, const Decomposition& wanted);
 

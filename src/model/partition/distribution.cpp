@@ -10,7 +10,7 @@ namespace stratplan {
 
 namespace {
 
-/// `index`: of the block along a dimension.
+/// `index(dim)` is the index of the block along a dimension.
 template <class Index>
 Interval owned_by(const Distribution& tensor, Axis axis, const Index& index) {
   Interval interval{0, tensor.shape[axis]};

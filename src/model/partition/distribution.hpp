@@ -1,7 +1,7 @@
 #pragma once
-// How one tensor lies over ranks: which grid dimensions split which axis, what the remaining ones
-// mean, and which of the job's ranks they are. Ranks are the grid's unless they are called the
-// job's.
+// How one tensor lies on ranks: which grid dimensions split which axis, what the other dimensions
+// mean, and on which of the job's ranks the grid lies. A rank is a rank of the grid, unless a
+// comment says "the job's".
 #include <array>
 #include <string>
 #include <vector>
@@ -13,22 +13,23 @@
 
 namespace stratplan {
 
-/// What a grid dimension does to a tensor.
-///   kind       meaning                                          dual (of the gradient)
-///   Block      splits one of its axes                           Block
+/// What a grid dimension does to a tensor, and the dual role that it has for the gradient.
+///   role       meaning                                          role for the gradient
+///   Block      splits an axis of the tensor                     Block
 ///   Gathered   splits something else; each rank uses the whole  Partial: the gradient is a sum
 ///                                                               over these ranks
 ///   Partial    each rank holds one term of a sum                Gathered
-///   Redundant  the work is repeated                             Redundant: the gradient is already
+///   Redundant  ranks repeat the same work                       Redundant: the gradient is already
 ///                                                               complete
 enum class Role : std::uint8_t { Block, Gathered, Partial, Redundant };
 
-/// The grid dimensions that split one axis, outermost first: blocks of blocks. At most two (the
-/// channel axis after a convolution split over both its filters and its channels).
+/// The grid dimensions that split one axis, outermost first: each dimension splits the blocks of
+/// the one before it. There are at most two (the channel axis after a convolution that is split
+/// over both its filters and its channels).
 struct Split {
   DimList by;
-  std::int64_t quantum =
-      1;  ///< blocks are whole multiples of it (groups, vector width), the last perhaps cut
+  /// block lengths are multiples of it (groups, vector width); only the last block may be cut
+  std::int64_t quantum = 1;
   friend bool operator==(const Split&, const Split&) = default;
 };
 
@@ -36,50 +37,52 @@ struct Distribution {
   Shape shape;
   ProcessGrid grid;
   std::array<Split, axis_count> splits;  ///< per tensor axis
-  std::array<Role, dim_count> roles{};  ///< per grid dimension; Block exactly for those in `splits`
-  Ranks ranks{};                        ///< of the job
+  std::array<Role, dim_count> roles{};   ///< per grid dimension; Block only for those in `splits`
+  Ranks ranks{};                         ///< the job's ranks on which the grid lies
 
   const Split& split(Axis axis) const { return splits[static_cast<int>(axis)]; }
   Role role(Dim dim) const { return roles[static_cast<int>(dim)]; }
-  /// The grid's rank of one of the job's; -1 if it holds nothing of the tensor.
+  /// The grid's rank that lies on a rank of the job; -1 if none does.
   int place(int job_rank) const { return ranks.of_grid(job_rank, grid.ranks()); }
-  /// The job's ranks that differ from `rank` only along `dims`.
+  /// The job's ranks of the grid's ranks that differ from `rank` only along `dims`.
   std::vector<int> group(int rank, const DimList& dims) const {
     return ranks.of_job(grid.group(rank, dims));
   }
-  /// Interval of the block that a rank holds along an axis.
+  /// The interval along an axis of the block that a rank holds.
   Interval owned(Axis axis, int rank) const;
   Region owned(int rank) const;
-  /// The same of the ranks with these block indices along the grid's dimensions.
+  /// The same for the ranks with these block indices along the grid's dimensions.
   Interval owned(Axis axis, const std::array<int, dim_count>& indices) const;
   /// The gradient's distribution: Gathered and Partial change places.
   Distribution dual() const;
   /// Grid dimensions with this role and more than one part.
   DimList dims_with(Role role) const;
-  /// "N:N2 C:F2xC2 | gathered H, redundant R", for messages.
+  /// A text for messages: "N:N2 C:F2xC2 | gathered H, redundant R".
   std::string text() const;
   friend bool operator==(const Distribution&, const Distribution&) = default;
 };
 
-/// The regions of one tensor that the ranks of a consumer read: blocks of the consumer's iteration
-/// space, seen through its windows. On an axis without a window the iteration space is the tensor's
-/// own axis, or a longer one in which the tensor lies somewhere (an input of a concatenation).
+/// The regions of one tensor that the ranks of a consumer read. They follow from the blocks of the
+/// consumer's iteration space and from its windows. On an axis without a window, the iteration
+/// space is the tensor's own axis, or a longer axis that contains it (an input of a concatenation).
 struct Needed {
-  Shape tensor;                     ///< global shape of the tensor that is read
-  Distribution iteration;           ///< blocks of the iteration space; roles as seen by this tensor
+  Shape tensor;            ///< global shape of the tensor that is read
+  Distribution iteration;  ///< blocks of the iteration space; the roles are those of this tensor
   std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
   std::array<Scale, 3> scales{};    ///< along D, H, W, instead of a window
-  std::int64_t first_channel =
-      0;  ///< where the tensor's channels begin on the C axis of the iteration space
+  /// where the tensor's channels begin on the C axis of the iteration space
+  std::int64_t first_channel = 0;
   /// the windows slide over the iteration space: a block needs the positions whose windows reach it
   bool transposed = false;
 
-  /// What positions [begin, end) of the iteration space read; along D, H, W it may reach beyond the
-  /// tensor. Ascends with the positions.
+  /// Returns the interval that positions [begin, end) of the iteration space read. Along D, H, W it
+  /// may reach beyond the tensor. Its ends ascend with the positions.
   Interval unclipped(Axis axis, Interval positions) const;
 
+  /// The interval, within the tensor, that a rank reads along an axis.
   Interval region(Axis axis, int rank) const;
   Region region(int rank) const;
+  /// The same for the ranks with these block indices along the grid's dimensions.
   Interval region(Axis axis, const std::array<int, dim_count>& indices) const;
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 using Factors = ProcessGrid::Factors;
 
-/// All ways to write `ranks` as an ordered product over dims[next...], in the order of all_grids().
+/// Appends all ways to write `ranks` as an ordered product over dims[next...], in the order of
+/// all_grids().
 void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next, Factors& factors,
                std::vector<Factors>& found) {
   if (next + 1 == dims.size()) {

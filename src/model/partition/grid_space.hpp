@@ -1,7 +1,7 @@
 #pragma once
-// All canonical grids over many ranks, compactly: factors rather than objects, for what is computed
-// once per grid must take nanoseconds. At most two levels are told apart, the innermost and all
-// outside it together; rank numbers mean the same as on the grids of all_grids().
+// All canonical grids over many ranks, stored as factors and not as ProcessGrid objects. Work that
+// is done once per grid must take nanoseconds. A grid has at most two levels: the innermost, and
+// all others together. Rank numbers mean the same as on the grids of all_grids().
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -31,30 +31,31 @@ class GridSpace {
  public:
   using Factors = ProcessGrid::Factors;
 
-  /// Dimensions are drawn from `dims`.
+  /// All grids over `topology` whose dimensions are in `dims`.
   GridSpace(const Topology& topology, const std::vector<Dim>& dims);
 
   int ranks() const { return ranks_; }
   std::size_t size() const { return totals_of_.size(); }
-  /// Which of totals() a grid's parts per dimension are.
+  /// The index in totals() of a grid's parts per dimension.
   int totals_of(std::size_t grid) const { return totals_of_[grid]; }
+  /// The distinct products of a grid's factors over its levels, per dimension.
   const std::vector<Factors>& totals() const { return totals_; }
-  /// Outermost first; factors of 1 left out.
+  /// Digits outermost first, without factors of 1.
   std::span<const GridDigit> digits(std::size_t grid) const {
     return {digits_.data() + first_digit_[grid], digits_.data() + first_digit_[grid + 1]};
   }
   ProcessGrid grid(std::size_t index) const { return ProcessGrid(levels_of(index)); }
-  /// The grid with these factors outside the innermost level and within; nothing if they are not
-  /// those of so many ranks, or of other dimensions.
+  /// Returns the grid with these factors outside the innermost level and inside it. Returns nothing
+  /// if the factors have other products, or use dimensions that are not in `dims`.
   std::optional<std::size_t> find(const Factors& outer, const Factors& inner) const;
   std::optional<std::size_t> find(const ProcessGrid& grid) const;
   const Factors& outer(std::size_t grid) const { return outer_[grid / inner_.size()]; }
   const Factors& inner(std::size_t grid) const { return inner_[grid % inner_.size()]; }
-  /// The grid with these parts in one level.
+  /// The grid that has the parts of totals()[totals] in one level.
   ProcessGrid flat(int totals) const {
     return ProcessGrid({totals_[static_cast<std::size_t>(totals)]});
   }
-  /// Ranks of the innermost level.
+  /// The number of ranks in a group of the innermost level.
   int innermost() const { return innermost_; }
 
  private:
@@ -67,12 +68,12 @@ class GridSpace {
   using Places = std::unordered_map<Factors, int, FactorsHash>;
   static Places places_of(const std::vector<Factors>& factors);
 
-  std::vector<Factors> outer_, inner_;  ///< of each level on its own; a grid is a pair
+  std::vector<Factors> outer_, inner_;  ///< all factors of each level; a grid is a pair of them
   Places outer_places_, inner_places_;
   std::vector<int> totals_of_;
   std::vector<Factors> totals_;
-  std::vector<GridDigit> digits_;
-  std::vector<std::uint32_t> first_digit_;
+  std::vector<GridDigit> digits_;           ///< of all grids, one after the other
+  std::vector<std::uint32_t> first_digit_;  ///< by grid, the start in digits_; then their end
 };
 
 }  // namespace stratplan

@@ -1,5 +1,5 @@
 #pragma once
-// Which input interval an output interval needs: the whole knowledge of what a halo is.
+// Which input interval an output interval needs. Only this file knows what a halo is.
 //
 // Worked table: 9-wide input, kernel 3, stride 2, padding 1 and 1, so a 5-wide output, on 3 ranks.
 //   rank  owns input  owns output  needs unclipped  needs   halo               local padding
@@ -21,35 +21,35 @@
 
 namespace stratplan {
 
-/// Input positions that belong to one output position: those that its window spans, and those up to
-/// the next window that a longer stride skips. So the intervals of consecutive blocks tile the
-/// input, and a block that is aligned with its input's needs neither a copy without the last rows
-/// nor, backward, one that puts zeros in their place.
+/// Returns the number of input positions that belong to one output position: those that its window
+/// spans, and those that a longer stride skips before the next window. So the intervals of
+/// consecutive blocks tile the input. If blocks of input and output are aligned, no copy has to cut
+/// off the last rows, and backward no copy has to put zeros in their place.
 constexpr std::int64_t reach(const Window& window) {
   return std::max(window.span(), window.stride);
 }
 
-/// Input interval that the windows of output positions [begin, end) span, unclipped: below 0 and
-/// beyond the extent they read padding.
+/// Returns the input interval that the windows of output positions [begin, end) span. It is not
+/// clipped: below 0 and beyond the extent the windows read padding.
 constexpr Interval spanned_unclipped(const Window& window, Interval output) {
   return {output.begin * window.stride - window.pad_before,
           (output.end - 1) * window.stride - window.pad_before + window.span()};
 }
 
-/// Input interval that output positions [begin, end) need; it reaches below 0 and beyond the extent
-/// where they read padding.
+/// Returns the input interval that output positions [begin, end) need. It reaches below 0 and
+/// beyond the extent where they read padding.
 constexpr Interval needed_unclipped(const Window& window, Interval output) {
   const Interval spanned = spanned_unclipped(window, output);
   return {spanned.begin, spanned.end + reach(window) - window.span()};
 }
 
-/// The part of needed_unclipped that lies within [0, input_extent). Empty if only padding is read.
+/// The part of needed_unclipped() within [0, input_extent). It is empty if only padding is read.
 constexpr Interval needed(const Window& window, Interval output, std::int64_t input_extent) {
   return intersect(needed_unclipped(window, output), {0, input_extent});
 }
 
-/// The same window over a dense local buffer that holds just needed(): padding remains where the
-/// tensor ends.
+/// Returns the same window over a dense local buffer that holds exactly needed(). Padding remains
+/// only at the borders of the tensor.
 constexpr Window local_window(const Window& window, Interval output, std::int64_t input_extent) {
   const Interval spanned = spanned_unclipped(window, output);
   Window local = window;
@@ -58,15 +58,15 @@ constexpr Window local_window(const Window& window, Interval output, std::int64_
   return local;
 }
 
-/// Output positions that need any of `input`: the adjoint view of needed_unclipped(). Below 0 and
-/// beyond the last output they read padding alone.
+/// Returns the output positions that need any part of `input`: the adjoint of needed_unclipped().
+/// The interval is not clipped to the output.
 Interval reading_unclipped(const Window& window, Interval input);
 
-/// The part of reading_unclipped() that are outputs: the adjoint view of needed().
+/// The part of reading_unclipped() within the output: the adjoint of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
-/// The same of an enlargement: input positions that output positions [begin, end) mix; one below 0
-/// or beyond the extent where the end itself counts.
+/// Returns the input interval that output positions [begin, end) of an upsampling mix. It reaches
+/// one position below 0 or beyond the extent where the border element itself stands in.
 constexpr Interval needed_unclipped(const Scale& scale, Interval output) {
   return {mixture(scale, output.begin).before, mixture(scale, output.end - 1).after + 1};
 }
@@ -74,20 +74,21 @@ constexpr Interval needed(const Scale& scale, Interval output, std::int64_t inpu
   return intersect(needed_unclipped(scale, output), {0, input_extent});
 }
 
-/// The same enlargement from a dense local buffer that holds just needed(): the buffer ends where
-/// the tensor does, or behind all that is mixed.
+/// Returns the same upsampling from a dense local buffer that holds exactly needed(). The buffer
+/// ends where the tensor ends, or behind the last element that is mixed.
 constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
   return {scale.factor, scale.linear,
           output.begin - scale.factor * needed(scale, output, input_extent).begin};
 }
 
-/// Output positions that mix any of `input`.
+/// Returns the output positions that mix any part of `input`.
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
 
-/// A transposed convolution runs the other way: its output positions are what the windows span, its
-/// input positions are the windows'. So a block of outputs [begin, end) needs the inputs
-/// reading([begin, end)), and nobody else adds to it. This is the window over dense local buffers
-/// of just that block and just those inputs: what reaches over the block's borders is padding.
+/// Returns the window of a transposed convolution over dense local buffers: one holds exactly a
+/// block of outputs, the other exactly the inputs that the block needs. In a transposed convolution
+/// each window belongs to an input position and spans output positions. So a block of outputs
+/// [begin, end) needs the inputs reading([begin, end)), and no other rank adds to the block. The
+/// parts of windows beyond the block's borders are padding.
 ///
 /// Worked table: a 4-wide input, kernel 3, stride 2, padding 1 and 1, output padding 1, so an
 /// 8-wide output, on 3 ranks.

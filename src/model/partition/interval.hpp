@@ -30,9 +30,10 @@ constexpr Interval intersect(Interval a, Interval b) {
   return both.empty() ? Interval{} : both;
 }
 
-/// The index-th of `parts` balanced blocks of [0, extent): whole quanta (the last may be cut), the
-/// first ones one quantum longer where they do not divide evenly. Requires 0 <= index < parts,
-/// quantum >= 1. Empty blocks arise if parts exceeds the number of quanta.
+/// Returns the index-th of `parts` balanced blocks of [0, extent). Blocks are whole quanta; the
+/// last quantum may be cut. If the quanta do not divide evenly, the first blocks are one quantum
+/// longer. If parts exceeds the number of quanta, the last blocks are empty. Requires
+/// 0 <= index < parts and quantum >= 1.
 Interval divided_block(std::int64_t extent, std::int64_t parts, std::int64_t index,
                        std::int64_t quantum);
 inline Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index,
@@ -41,7 +42,8 @@ inline Interval block(std::int64_t extent, std::int64_t parts, std::int64_t inde
   return divided_block(extent, parts, index, quantum);
 }
 
-/// Inverse of block: which block holds `element`. Requires 0 <= element < extent.
+/// Returns the index of the block that holds `element`: the inverse of block(). Requires
+/// 0 <= element < extent.
 std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element,
                       std::int64_t quantum = 1);
 
@@ -58,11 +60,11 @@ struct Region {
   friend bool operator==(const Region&, const Region&) = default;
 };
 
-/// The region that holds everything of a tensor.
+/// Returns the region that holds a whole tensor.
 Region whole(const Shape& shape);
-/// The same extents, moved along each axis.
+/// Returns the region shifted by `by` along each axis.
 Region moved(const Region& region, const std::array<std::int64_t, axis_count>& by);
-/// Empty on all axes if empty on any.
+/// Returns the common part. If it is empty on one axis, it is empty on all.
 Region intersect(const Region& a, const Region& b);
 /// "[0,4) [0,64) [0,1) [0,57) [0,112)"
 std::string to_string(const Region& region);

@@ -52,7 +52,7 @@ ProcessGrid ProcessGrid::uniform(int ranks, Dim dim) {
 
 namespace {
 
-/// One "H12" of a grid's text.
+/// Parses one factor of a grid's text, for example "H12".
 std::pair<Dim, int> parse_factor(std::string_view word) {
   const auto letter =
       std::find(dim_letters.begin(), dim_letters.end(), static_cast<char>(std::toupper(word[0])));
@@ -169,8 +169,8 @@ std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   }
   std::vector<int> members{first};
   members.reserve(static_cast<std::size_t>(size));
-  // From the innermost digit outwards: what is there is repeated at each further place of the
-  // digit, so members stay ascending.
+  // Digits are expanded from the innermost outwards. Each value of a digit repeats the known
+  // members at a higher offset, so members stay ascending.
   for (auto digit = varying.rbegin(); digit != varying.rend(); ++digit) {
     const std::size_t known = members.size();
     for (int i = 1; i < digit->second; ++i)
@@ -184,8 +184,9 @@ int ProcessGrid::nearest(int holder, const DimList& dims, int rank) const {
   const auto varies = [&](const Digit& digit) {
     return std::find(dims.begin(), dims.end(), digit.dim) != dims.end();
   };
-  // Up to the level at which a digit that does not vary differs, the nearest have the digits of
-  // `rank`; from there on all are alike.
+  // `apart` is the outermost level at which a fixed digit of `holder` differs from that of `rank`.
+  // In levels outside it, the nearest ranks have the digits of `rank`. From it on inwards, all
+  // digits are equally near.
   int apart = levels(), below = ranks_;
   for (const Digit& digit : digits_) {
     below /= digit.parts;
@@ -252,7 +253,7 @@ std::string ProcessGrid::text() const {
 
 namespace {
 
-/// All ways to write `ranks` as an ordered product over dims[next...].
+/// Appends all ways to write `ranks` as an ordered product over dims[next...].
 void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next,
                ProcessGrid::Factors& factors, std::vector<ProcessGrid::Factors>& found) {
   if (next == dims.size()) {

@@ -1,6 +1,6 @@
 #pragma once
-// A rank number written in mixed radix: digits from the outermost topology level (across nodes) to
-// the innermost (within a node), each labelled with a dimension.
+// A process grid writes a rank number in mixed radix. Digits go from the outermost topology level
+// (across nodes) to the innermost (within a node), each labelled with a dimension.
 //
 // Worked table: "N2 | H2 W2" on 8 ranks, two nodes of four.
 //   rank   0 1 2 3 | 4 5 6 7
@@ -21,9 +21,9 @@
 
 namespace stratplan {
 
-/// What a factor of the ranks divides: samples, filters (output channels; channels on layers
-/// without a contraction), channels, depth, height, width, or nothing (R: the work is repeated).
-/// The order is the order of digits within a level.
+/// The dimension that a factor of the ranks divides: samples, filters (output channels; channels on
+/// layers without a contraction), channels, depth, height, width, or nothing (R: the work is
+/// repeated). The order is the order of digits within a level.
 enum class Dim : std::uint8_t { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
 inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D,
@@ -33,7 +33,7 @@ inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H'
 /// A few dimensions, in order.
 using DimList = InplaceVector<Dim, 2 * std::size_t{dim_count}>;
 
-/// A digit of a rank number: ranks that differ by `stride` differ by one in it.
+/// A digit of a rank number. It rises by one where the rank number rises by `stride`.
 struct GridDigit {
   Dim dim = Dim::N;
   int parts = 1;
@@ -50,41 +50,41 @@ class ProcessGrid {
   explicit ProcessGrid(std::vector<Factors> levels);
   /// All ranks in one level: uniform(4, Dim::H) is "H4".
   static ProcessGrid uniform(int ranks, Dim dim);
-  /// "N4 H2 W2", "F2 C2", "N4 | H2 W2", "N1": digits outermost first, levels separated by "|". The
-  /// order is kept as written (grids that search makes are in canonical order: that of Dim within
-  /// each level). Throws std::invalid_argument with a one-line reason.
+  /// Reads "N4 H2 W2", "F2 C2", "N4 | H2 W2" or "N1": digits outermost first, levels separated by
+  /// "|". The order is kept as written. (Canonical grids, which the search makes, have the order of
+  /// Dim within each level.) Throws std::invalid_argument with a one-line reason.
   static ProcessGrid parse(std::string_view text);
 
   int ranks() const { return ranks_; }
-  /// Number of topology levels that its digits name, at least 1.
+  /// The number of topology levels that the digits name, at least 1.
   int levels() const { return digits_.empty() ? 1 : digits_.back().level + 1; }
-  /// Number of outermost levels at which two ranks have the same digits: levels() only for a rank
-  /// and itself.
+  /// Returns the number of outermost levels at which two ranks have the same digits. It is levels()
+  /// only for a rank and itself.
   int common_levels(int a, int b) const;
   /// Total factor of a dimension over all levels.
   int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
-  /// Factor of a dimension over `level` and all levels further in: an index divided by it is the
-  /// index along the levels outside.
+  /// Factor of a dimension over `level` and all levels further in. A block index divided by it is
+  /// the index along the outer levels.
   int parts_from(Dim dim, int level) const;
-  /// Outermost first; factors of 1 left out.
+  /// Digits outermost first, without factors of 1.
   std::vector<GridDigit> digits() const;
-  /// Block index of a rank along a dimension, 0 <= it < parts(dim).
+  /// Block index of a rank along a dimension: at least 0, less than parts(dim).
   int index(Dim dim, int rank) const;
   /// The rank with these block indices. Inverse of index().
   int rank_at(const std::array<int, dim_count>& indices) const;
-  /// The ranks (ascending) that differ from `rank` only along `dims`.
+  /// The ranks (ascending) that differ from `rank` only along `dims`, with `rank` itself.
   std::vector<int> group(int rank, const DimList& dims) const;
-  /// Of the ranks that differ from `holder` only along `dims`, one that shares the most outer
-  /// levels with `rank`; of several the (rank modulo their number)-th.
+  /// Returns a rank that differs from `holder` only along `dims` and shares the most outer levels
+  /// with `rank`. Among several such ranks, it is the one at position `rank` modulo their number.
   int nearest(int holder, const DimList& dims, int rank) const;
-  /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers
-  /// keep their meaning, so the result may list a dimension twice in a level ("R2 H2 R2") and need
-  /// not be in canonical order.
+  /// Returns the same digits, each in its place, with every dimension of `from` renamed to `to`.
+  /// Rank numbers keep their meaning. So the result may list a dimension twice in a level
+  /// ("R2 H2 R2") and need not be in canonical order.
   ProcessGrid relabelled(const DimList& from, Dim to) const;
-  /// The same rank numbers, with digits cut where groups of `innermost` ranks begin: at most two
-  /// levels. What cannot be cut there lies outside.
+  /// Returns a grid of at most two levels with the same rank numbers. Digits are cut at the borders
+  /// of groups of `innermost` ranks. A digit that cannot be cut there goes to the outer level.
   ProcessGrid in_groups_of(int innermost) const;
-  /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse.
+  /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse().
   std::string text() const;
 
   friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) {
@@ -101,19 +101,21 @@ class ProcessGrid {
     int parts = 1;
     friend auto operator<=>(const Digit&, const Digit&) = default;
   };
-  void merge_neighbours();  ///< C2 R2 with C renamed to R is R4
+  /// Merges adjacent digits of one dimension and level: R2 R2 becomes R4.
+  void merge_neighbours();
   void sum_up();
 
-  InplaceVector<Digit, 24> digits_;  ///< outermost first, factors of 1 left out: of 2^24 ranks
+  /// outermost first, without factors of 1; 24 digits suffice for 2^24 ranks
+  InplaceVector<Digit, 24> digits_;
   Factors parts_{1, 1, 1, 1, 1, 1, 1};
   int ranks_ = 1;
 };
 
-/// The machine as grids see it: ranks per group at each level, outermost first. {4, 2}: four nodes
+/// The machine's levels, outermost first: the number of parts of each level. {4, 2} is four nodes
 /// of two ranks.
 using Topology = std::vector<int>;
 
-/// All canonical grids over a topology whose dimensions are drawn from `dims`.
+/// Returns all canonical grids over a topology whose dimensions are in `dims`.
 std::vector<ProcessGrid> all_grids(const Topology& topology, const std::vector<Dim>& dims);
 
 }  // namespace stratplan

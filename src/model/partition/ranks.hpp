@@ -1,5 +1,6 @@
 #pragma once
-// The ranks of a job on which a grid lies: the one place where a grid's rank becomes the job's.
+// The ranks of a job on which a grid lies. Only this class translates between a grid's ranks and
+// the job's ranks.
 #include <compare>
 #include <memory>
 #include <string>
@@ -10,31 +11,34 @@ namespace stratplan {
 
 class Ranks {
  public:
-  /// A grid's rank is the job's: 0, 1, 2, ...
+  /// Each rank of a grid is the job's rank of the same number.
   Ranks() = default;
-  /// In the grid's order, each once.
+  /// `ranks`: the job's rank for each rank of the grid, all different.
   explicit Ranks(std::vector<int> ranks);
-  /// "3,1,4". Throws std::invalid_argument.
+  /// Reads "3,1,4". Throws std::invalid_argument.
   static Ranks parse(std::string_view text);
 
+  /// The job's rank on which a rank of the grid lies.
   int of_job(int grid_rank) const {
     return list_ ? (*list_)[static_cast<std::size_t>(grid_rank)] : grid_rank;
   }
   std::vector<int> of_job(std::vector<int> grid_ranks) const;
-  /// -1 if a grid of so many ranks does not lie on it.
+  /// Returns the grid's rank on a rank of the job. Returns -1 if a grid of `ranks` ranks does not
+  /// lie on that rank.
   int of_grid(int job_rank, int ranks) const;
-  /// Beyond the highest of the job's ranks, where a grid of so many lies on them.
+  /// One more than the highest of the job's ranks on which a grid of `ranks` ranks lies.
   int end(int ranks) const { return list_ ? end_ : ranks; }
-  /// Of a list that was given; 0 without one.
+  /// The number of ranks in the list that was given; 0 if none was given.
   int count() const { return count_; }
-  /// " on 3,1,4"; nothing where all are as they are in the grid.
+  /// " on 3,1,4"; empty if each rank of the grid is the job's rank of the same number.
   std::string text() const;
 
   friend bool operator==(const Ranks& a, const Ranks& b) { return (a <=> b) == 0; }
   friend std::strong_ordering operator<=>(const Ranks& a, const Ranks& b);
 
  private:
-  std::shared_ptr<const std::vector<int>> list_;  ///< distributions are copied by the million
+  /// shared, since distributions are copied by the million; null if the ranks are 0, 1, 2, ...
+  std::shared_ptr<const std::vector<int>> list_;
   int count_ = 0, end_ = 0;
 };
 

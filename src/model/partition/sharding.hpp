@@ -1,21 +1,21 @@
 #pragma once
-// Sharding: ranks that hold the same parameters, and add up their gradients, need not all keep
-// everything that goes with them. Each keeps its share and updates it (ZeRO, Rajbhandari et al.,
-// SC20; FSDP's and DeepSpeed's stages have the same numbers).
+// Sharding: ranks that hold the same parameters and add up their gradients need not all keep the
+// whole state of these parameters. Each rank keeps and updates its share (ZeRO, Rajbhandari et al.,
+// SC20; the stages of FSDP and DeepSpeed have the same numbers).
 //
 //   stage  a rank keeps its share of  gradients         values
 //   0      nothing                    all-reduced       updated on all ranks alike
 //   1      the optimizer's state      all-reduced       each its share, then gathered
 //   2      and gradients              reduce-scattered  each its share, then gathered
 //   3      and parameters             reduce-scattered  gathered before forward and again before
-//                                                       backward, dropped behind each
+//                                                       backward, dropped after each
 //
-// Parameters are taken together in the order in which backward completes them, whole tensors, up to
-// execution.bucket_bytes: what moves at a time. A rank's share is one run of each such bucket,
-// which is padded so that all shares are equal. Of three ranks and a convolution with 8 x 3 x 3 x 3
-// weights and its normalization:
+// A bucket takes whole tensors in the order in which backward completes them, until it has
+// execution.bucket_bytes. A rank's share is one contiguous run of each bucket. The bucket is padded
+// so that all shares are equal. Example: three ranks, a convolution with 8 x 3 x 3 x 3 weights and
+// its normalization; elements:
 //
-//   bucket  scales [0, 8)  shifts [16, 24)  weights [32, 248)  nothing [248, 288): to a multiple of
+//   bucket  scales [0, 8)  shifts [16, 24)  weights [32, 248)  padding [248, 288), to a multiple of
 //           3 x 16
 //   shares  [0, 96): scales, shifts, 64 weights   [96, 192): 96 weights   [192, 288): 56 weights
 #include <optional>
@@ -27,7 +27,7 @@ namespace stratplan {
 
 inline constexpr int sharding_stages = 4;
 
-/// Nothing if this training's optimizer can work on shares.
+/// Returns nothing if this training's optimizer can work on shares. `sharding`: the stage.
 std::optional<Rejection> check_sharding(const Training& training, int sharding);
 
 }  // namespace stratplan

@@ -11,19 +11,18 @@ namespace {
 
 using Indices = std::array<int, dim_count>;
 
-/// A block along one axis: its index along the dimensions that split the axis, and the interval in
-/// question.
+/// The part of a block along one axis that overlaps a given interval.
 struct Piece {
-  Indices index{};
+  Indices index{};  ///< the block's index along each dimension of `by`
   Interval overlap;
-  DimList by;
+  DimList by;  ///< the dimensions that split the axis
 };
 using Pieces = std::array<std::vector<Piece>, axis_count>;
 
 int& at(Indices& indices, Dim dim) { return indices[static_cast<std::size_t>(dim)]; }
 int at(const Indices& indices, Dim dim) { return indices[static_cast<std::size_t>(dim)]; }
 
-/// The home blocks along an axis that overlap `wanted`.
+/// Returns the home blocks along an axis that overlap `wanted`.
 std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wanted) {
   std::vector<Piece> pieces{{{}, {0, home.shape[axis]}, home.split(axis).by}};
   const Split& split = home.split(axis);
@@ -53,11 +52,11 @@ std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wa
   return pieces;
 }
 
-/// The blocks of the consumer's iteration space along an axis whose needed interval overlaps
-/// `owned`.
+/// Returns the blocks of the consumer's iteration space along an axis whose needed interval
+/// overlaps `owned`.
 std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval owned) {
   if (!is_spatial(axis)) {
-    // The tensor's own axis, or a stretch of a longer one.
+    // The iteration space is the tensor's own axis, or a longer axis that contains it.
     const std::int64_t before = axis == Axis::C ? needed_by.first_channel : 0;
     std::vector<Piece> pieces =
         owners_along(needed_by.iteration, axis, {owned.begin + before, owned.end + before});
@@ -71,8 +70,8 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
   const std::int64_t extent = needed_by.iteration.shape[axis],
                      quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
-  // Blocks are ordered, and so are the intervals that they need: a search by bisection finds the
-  // first that ends behind owned.begin.
+  // Blocks ascend, and so do the intervals that they need. A bisection finds the first block whose
+  // interval ends behind owned.begin.
   const auto needs = [&](int i) {
     return needed_by.unclipped(axis, block(extent, parts, i, quantum));
   };
@@ -112,9 +111,9 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
   descend(0, Indices{}, Region{});
 }
 
-/// Of the job's ranks that hold the same block (one per combination of `copies`), the one that
-/// serves `rank`: itself, else one that shares the most levels with it, else by rank number so that
-/// the load spreads.
+/// Returns the job's rank that serves `rank`, among those that hold the same block (one per
+/// combination of `copies`). The rank serves itself if it holds the block. Otherwise a holder that
+/// shares the most levels with it serves, chosen by rank number so that the load spreads.
 int nearest_copy(const Distribution& tensor, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
   const int holder = tensor.grid.rank_at(block_index), place = tensor.place(rank);
@@ -137,8 +136,8 @@ Pieces readers(const Needed& needed, const Region& owned) {
   return pieces;
 }
 
-/// Calls `visit(rank, region)` for every rank that reads part of `owned`: Gathered and Redundant
-/// ranks each.
+/// Calls `visit(rank, region)` for every rank that reads part of `owned`. Ranks that differ only
+/// along `copies` are each visited.
 template <class Visit>
 void for_each_reader(const Needed& needed, const Region& owned, const DimList& copies,
                      Visit&& visit) {
@@ -243,9 +242,9 @@ ArrivalCounts::ArrivalCounts(const Distribution& home, const Needed& needed, boo
   }
 }
 
-/// The blocks along an axis that a receiver's interval meets, and which of them agree with the
-/// receiver's own at the senders' end. A block agrees on the outer levels exactly if each of its
-/// indices does.
+/// Counts the senders' blocks that a receiver's interval meets along an axis, and their elements.
+/// Entry l counts the blocks that agree in the l outermost levels with the receiver's own block at
+/// the senders' end. A block agrees in those levels exactly if each of its indices does.
 std::vector<Arrivals> ArrivalCounts::along(Axis axis, int rank) const {
   const Distribution& from = senders();
   const std::vector<Piece> pieces = adjoint_
@@ -270,7 +269,7 @@ std::span<const Arrivals> ArrivalCounts::within(int rank) {
   within_.clear();
   for (const std::int64_t terms : terms_) within_.push_back({terms, terms});
   for (const Axis axis : all_axes) {
-    std::int64_t place = 0;  // of the rank's blocks at both ends
+    std::int64_t place = 0;  // one number for the rank's block indices at both ends
     for (const Distribution* end : {&home_, &needed_.iteration})
       for (const Dim dim : end->split(axis).by)
         place = place * end->grid.parts(dim) + end->grid.index(dim, rank);

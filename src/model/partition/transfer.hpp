@@ -1,7 +1,7 @@
 #pragma once
-// Point-to-point movement of one tensor between its producer's home distribution and what a
-// consumer needs: halo exchange and redistribution are the same thing. Owner computes: what is
-// needed and not owned is transferred.
+// Point-to-point movement of one tensor between its producer's home distribution and the regions
+// that a consumer needs. Halo exchange and redistribution are the same operation. The rule is owner
+// computes: every element that a rank needs and does not own is transferred.
 //
 // Worked table: the 9-wide input of halo.hpp, home H3, needed by the stride-2 window on H3.
 //   forward  to 0: [0,3) from 0 (self), [3,4) from 1     to 1: [3,6) from 1 (self), [6,8) from 2
@@ -17,8 +17,8 @@
 
 namespace stratplan {
 
-/// `region`, in the tensor's global coordinates, moves from one rank to another. Between two ranks
-/// there is at most one per tensor and direction.
+/// A region, in the tensor's global coordinates, that moves from one of the job's ranks to another.
+/// Two ranks have at most one transfer per tensor and direction.
 struct Transfer {
   int from = 0;
   int to = 0;
@@ -26,39 +26,44 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// What one rank takes part in, each list ascending in the other rank; a transfer from a rank to
+/// The transfers of one rank. Each list ascends in the other rank. A transfer from the rank to
 /// itself is in both lists.
 struct TransferList {
   std::vector<Transfer> receives;
   std::vector<Transfer> sends;
 };
 
-/// Ranks are the job's; producer and consumer may lie on different ones.
-/// Forward: every needed element comes from exactly one owner. Of redundant owners the rank itself
-/// serves, else one in the same innermost group, else by rank number so that the load spreads.
+/// Returns a rank's forward transfers. Every needed element comes from exactly one owner. Among
+/// redundant owners, the rank itself serves if it is one. Otherwise a nearest owner serves, chosen
+/// by rank number so that the load spreads. `rank` is the job's; producer and consumer may lie on
+/// different ranks of the job.
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank);
 
-/// Backward: each owner (every redundant copy of it) receives the contributions that overlap what
-/// it owns; Gathered ranks contribute each, of a Redundant group one member does. Received regions
-/// overlap and are to be added in the order of the list.
+/// Returns a rank's backward transfers. Each owner, and every redundant copy of it, receives the
+/// contributions to its block. Each Gathered rank contributes, but only one member of a Redundant
+/// group. Received regions overlap; add them in the order of the list. `rank` is the job's.
 TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank);
 
+/// Counts of what arrives at one rank.
 struct Arrivals {
   std::int64_t messages = 0;
   std::int64_t elements = 0;
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
-/// What each rank receives in one direction, in exact numbers but without a list of transfers:
-/// along each axis the blocks that an interval meets are counted, and the counts multiplied. Of
-/// tensors that lie on the same ranks; ranks are the grid's. Refers to `home` and `needed`.
+/// Counts exactly what each rank receives in one direction, without a list of transfers. It counts
+/// the blocks that an interval meets along each axis, and multiplies the counts. Ranks are the
+/// grid's.
 class ArrivalCounts {
  public:
-  /// Forward as enumerate(), or as enumerate_adjoint().
+  /// Counts the transfers of enumerate(), or with `adjoint` those of enumerate_adjoint(). Requires
+  /// that home and consumer lie on the same ranks. Both arguments must outlive this object.
   ArrivalCounts(const Distribution& home, const Needed& needed, bool adjoint);
-  /// By a number of outermost levels, what comes from ranks in which the sender's digits agree with
-  /// the rank's own: [0] is all of it, the last what the rank has itself. Redundant copies agree at
-  /// every level, for the nearest serves; of a sum each term arrives. Holds until the next call.
+  /// Returns the counts by a number of outermost levels. Entry l counts what comes from senders
+  /// whose digits agree with the rank's own in the l outermost levels. So entry 0 counts
+  /// everything, and the last entry counts what the rank has itself. Redundant copies agree in
+  /// every level, since the nearest copy serves. Each term of a sum counts as an arrival. The span
+  /// is valid until the next call.
   std::span<const Arrivals> within(int rank);
 
  private:
@@ -68,20 +73,23 @@ class ArrivalCounts {
   const Distribution& home_;
   const Needed& needed_;
   bool adjoint_;
-  std::vector<std::int64_t> terms_;  ///< by level
-  /// By axis, and by the rank's blocks at both ends: ranks share these.
+  /// by a number of outermost levels, as in within(): terms of a sum from such senders
+  std::vector<std::int64_t> terms_;
+  /// by axis, and by the rank's block indices at both ends: ranks with equal indices share an entry
   std::array<std::unordered_map<std::int64_t, std::vector<Arrivals>>, axis_count> known_;
   std::vector<Arrivals> within_;
 };
 
-/// Messages and elements between different ranks; level 0 crosses the outermost boundary of the
-/// machine.
+/// Messages and elements between different ranks. Level 0 is the outermost boundary of the machine.
 struct Traffic {
-  std::vector<Arrivals> received;  ///< per level, the most of any rank (messages and elements each)
+  /// per level, the most messages of any rank, and the most elements of any rank
+  std::vector<Arrivals> received;
   std::int64_t total_messages = 0;  ///< over all ranks
   std::int64_t total_elements = 0;  ///< over all ranks
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
+/// Returns the traffic of the transfers of enumerate(), or of enumerate_adjoint(). Requires that
+/// home and consumer lie on the same ranks.
 Traffic summarize(const Distribution& home, const Needed& needed);
 Traffic summarize_adjoint(const Distribution& home, const Needed& needed);
 

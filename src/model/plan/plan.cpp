@@ -184,7 +184,8 @@ class Reader {
                                        std::int64_t{1}, std::multiplies<>());
     if (ranks != plan_.ranks)
       fail("/execution/ways/placement",
-           fmt::format("expected a product of {} ranks, found {}", plan_.ranks, ranks));
+           fmt::format("expected factors whose product is the plan's {} ranks, found product {}",
+                       plan_.ranks, ranks));
     for (const auto& [transfer, entries] : json.at("transfers").items()) {
       Transports::BySize& by_size = transports.transfers[transfer];
       for (const Json& entry : entries) {
@@ -231,7 +232,7 @@ class Reader {
       fail(pointer, fmt::format("expected a grid on all of the plan's ranks, found {}", text));
     }
     if (decomposition.grid.ranks() != plan_.ranks) {
-      fail(pointer, fmt::format("expected a grid of the plan's {} ranks, found {} of {}",
+      fail(pointer, fmt::format("expected a grid of the plan's {} ranks, found {}, which has {}",
                                 plan_.ranks, text, decomposition.grid.ranks()));
     }
     return decomposition;

@@ -18,7 +18,7 @@ namespace stratplan {
 /// The model's prediction for a plan.
 struct Prediction {
   Seconds step{};
-  Bytes memory{};  ///< peak per rank, on the worst rank
+  Bytes memory{};  ///< peak memory of the rank that needs most
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 
@@ -29,7 +29,7 @@ struct Plan {
   std::string network_fingerprint;
   NetworkOverrides overrides;  ///< batch always set
   int ranks = 1;               ///< ranks that the plan uses
-  int ranks_offered = 1;
+  int ranks_offered = 1;       ///< ranks that the user offered; at least `ranks`
   std::string machine_name;
   std::string machine_fingerprint;
   LayerDecompositions layers;  ///< per layer of the network
@@ -42,7 +42,7 @@ struct Plan {
 /// The document for plan.json, with one entry per layer.
 Json to_json(const Plan& plan, const Network& network, const Provenance& provenance);
 
-/// All fields of the execution, as a text that differs between different executions.
+/// Returns a text of all fields of the execution. Different executions have different texts.
 std::string text_of(const Execution& execution);
 /// 16 hexadecimal digits over everything that the plan decides. Plans with the same digits run the
 /// same program.
@@ -56,7 +56,7 @@ struct PlanAndNetwork {
 /// plan's folder). Throws InputError if the network's fingerprint differs (naming both), a layer is
 /// missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with
 /// its Rejection). `training`, if given, maps the training that the plan states to the one that the
-/// run uses. The fingerprint is still compared with the plan's own training.
+/// run uses. The fingerprint that is compared is that of the network with the plan's own training.
 PlanAndNetwork read_plan(const std::string& path,
                          const std::function<Training(const Training&)>& training = {});
 

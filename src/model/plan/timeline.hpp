@@ -10,7 +10,7 @@ namespace stratplan {
 
 /// One op on one rank. Times count from the start of the iteration.
 struct Span {
-  int step = 0;  ///< index in the rank's program
+  int op = 0;  ///< index in the rank's program
   Seconds start{};
   Seconds end{};  ///< for an exchange or a collective, includes waiting for the others
 };
@@ -24,7 +24,7 @@ struct Timeline {
 struct ReplayCount {
   std::size_t segments = 0;  ///< runs of ops, each launched as one
   /// ops in the segments, and ops of the whole program
-  std::size_t steps = 0, all_steps = 0;
+  std::size_t ops = 0, all_ops = 0;
 };
 
 /// The measured times of one run, as in timings.json.
@@ -33,7 +33,7 @@ struct Timing {
       steps;  ///< wall time of each training step after warm-up, on the slowest rank
   std::vector<double> losses;  ///< one per step, warm-up included
   /// [rank][op of the program]: median duration over `steps`, or over the `launched` steps; empty
-  /// if steps were replayed
+  /// if ops were replayed
   std::vector<std::vector<Seconds>> op_medians;
   /// extra training steps after all others, in which each op was launched and timed on its own; 0:
   /// the ops were timed during `steps`

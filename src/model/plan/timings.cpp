@@ -87,10 +87,10 @@ VerificationResult verification_from(const Json& document) {
 }
 
 Json to_json(const ReplayCount& replays) {
-  return {{"graphs", replays.segments}, {"steps", replays.steps}, {"all_steps", replays.all_steps}};
+  return {{"graphs", replays.segments}, {"steps", replays.ops}, {"all_steps", replays.all_ops}};
 }
 
-Json op_seconds_to_json(const Timing& timing) {
+Json step_seconds_to_json(const Timing& timing) {
   Json samples = Json::array();
   for (const Seconds step : timing.steps) samples.push_back(step.value);
   return {{"median", timing.median().value},
@@ -118,7 +118,7 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
       {"threads_per_rank", timings.threads_per_rank},
       {"seed", timings.seed},
       {"memory_bytes", timings.memory.value},
-      {"step_seconds", op_seconds_to_json(timings.timing)},
+      {"step_seconds", step_seconds_to_json(timings.timing)},
       {"losses", losses},
       {"ranks", ranks_to_json(timings.timing, programs, network)},
   };

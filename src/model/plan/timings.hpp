@@ -32,18 +32,18 @@ struct Timings {
   /// buffer to the last step; 0: unknown
   Bytes resident{};
   Timing timing;
-  std::optional<ReplayCount> replays;  ///< those of rank 0; nothing if the backend does not replay
+  std::optional<ReplayCount> replays;  ///< rank 0's count; nothing if the backend does not replay
   std::optional<VerificationResult> verification;
 };
 
 Json to_json(const VerificationResult& verification);
 VerificationResult verification_from(const Json& document);
 Json to_json(const ReplayCount& replays);
-/// `programs`: those of all ranks; they label the ops.
+/// `programs`: the programs of all ranks, which label the ops.
 Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
              const Provenance& provenance);
 /// "step_seconds" of the document: {median, p10, p90, samples}.
-Json op_seconds_to_json(const Timing& timing);
+Json step_seconds_to_json(const Timing& timing);
 
 /// Throws InputError as read_document does.
 Timings read_timings(const std::string& path);

@@ -1,5 +1,5 @@
 #pragma once
-// What tells the time: the machine's steady clock, or a made-up one in tests.
+// The clocks of measurements: the machine's steady clock, or a fake one in tests.
 #include <chrono>
 #include <concepts>
 
@@ -9,7 +9,7 @@ namespace stratplan {
 
 template <class T>
 concept Clock = requires(T& clock) {
-  { clock.now() } -> std::same_as<Seconds>;  ///< since any fixed moment; never goes back
+  { clock.now() } -> std::same_as<Seconds>;  ///< since a fixed moment; never goes back
 };
 
 struct SteadyClock {

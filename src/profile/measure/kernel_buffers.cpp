@@ -15,8 +15,8 @@ constexpr Bytes aligned(Bytes bytes) {
   return {(bytes.value + alignment - 1) / alignment * alignment};
 }
 
-/// Enough that no run finds what an earlier one left in a cache, few enough to be laid out in no
-/// time.
+/// The most sets: enough that no run finds an earlier run's data in a cache, and few enough to be
+/// laid out quickly.
 constexpr std::int64_t most_sets = 512;
 constexpr Bytes special_arena{64 << 20};
 
@@ -26,9 +26,9 @@ Bytes sum(const std::vector<Operand>& operands) {
   return bytes;
 }
 
-/// Index in the writes at which a read lies, or -1: kernels that work in place. Optimizers:
-/// weights, gradient, then the state, which is written back behind the weights, then perhaps norms
-/// and overflows.
+/// Returns the index of the write that shares its buffer with read `read`, or -1 if none does:
+/// kernels that work in place. Optimizers read weights, gradient and their state, then perhaps
+/// norms and overflows. They write weights, then their state.
 int in_place(const Kernel& kernel, std::size_t read) {
   const KernelKind kind = kernel.kind;
   if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
@@ -38,14 +38,14 @@ int in_place(const Kernel& kernel, std::size_t read) {
   return -1;
 }
 
-/// Whether what lies in the buffers that are written matters.
+/// Whether the kernel reads earlier contents of the buffers that it writes.
 bool reads_its_writes(const Kernel& kernel) {
   const auto* copy = std::get_if<CopyAttributes>(&kernel.attributes);
   return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::Unscale ||
          is_update(kernel.kind) || (copy && copy->accumulate);
 }
 
-/// Operands that random numbers would not do for.
+/// Whether the operand needs valid contents instead of random numbers.
 bool is_special(const Kernel& kernel, const Operand& operand) {
   return operand.type != DataType::F32 && !is_narrow(operand.type) &&
          kernel.kind != KernelKind::CopyRegion;
@@ -71,7 +71,8 @@ std::vector<std::byte> sums(const Kernel& kernel) {
   return {bytes, bytes + values.size() * sizeof(double)};
 }
 
-/// Of each class half of the positions, half of them found.
+/// Returns sums for DiceLoss. Each class is the label of half of the positions and has half of the
+/// sum of x, of which half is at the label.
 std::vector<std::byte> class_sums(const Kernel& kernel) {
   const double half = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]) / 2;
   std::vector<double> values(static_cast<std::size_t>(3 * kernel.x[Axis::C]), half);
@@ -104,8 +105,8 @@ Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 1
 }
 
 void Noise::write(void* device, Bytes bytes, DataType type) const {
-  // Piece by piece from a source that stays in the second-level cache: large single copies would go
-  // round the caches.
+  // Pieces come from a source that stays in the second-level cache. A single large copy would
+  // bypass the caches.
   const void* numbers =
       is_narrow(type) ? static_cast<const void*>(narrow_.at(type).data()) : numbers_.data();
   const Bytes piece{std::ssize(numbers_) *
@@ -172,8 +173,8 @@ KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
 void KernelBuffers::arrange(const Kernel& kernel) {
   const Operands operands = kernel.operands();
   const Bytes set_bytes = std::max({sum(operands.reads), sum(operands.writes), Bytes{alignment}});
-  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes of {}", kernel.key(), set_bytes.value,
-            arena_.value);
+  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes, the arena has {}", kernel.key(),
+            set_bytes.value, arena_.value);
   const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1,
                                                      reads_its_writes(kernel) ? 16 : most_sets);
   if (const DataType type = is_narrow(kernel.type) ? kernel.type : DataType::F32;
@@ -204,8 +205,8 @@ void KernelBuffers::arrange(const Kernel& kernel) {
     if (is_special(kernel, operands.reads[read])) place_special(kernel, read, operands.reads[read]);
 }
 
-/// Puts valid contents in place of noise for one operand of all sets; copies, where a single one
-/// would stay in the caches.
+/// Replaces the noise of one operand by valid contents in all sets. Several copies are made,
+/// because a single one would stay in the caches.
 void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const Operand& operand) {
   const auto copies = static_cast<std::size_t>(std::clamp<std::int64_t>(
       special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1,
@@ -225,14 +226,14 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
     contents = class_sums(kernel);
   else if (kernel.kind == KernelKind::Lars)
-    contents = bytes_of({4, 9});  // squared norms of weights and of a gradient, as good as any
+    contents = bytes_of({4, 9});  // arbitrary squared norms of weights and of a gradient
   else if (kernel.kind == KernelKind::RunningAverage)
     contents = std::vector<std::byte>(static_cast<std::size_t>(operand.bytes().value));
   else
     contents =
         operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
-  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(),
-            contents.size(), operand.bytes().value);
+  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes of contents, expected {}",
+            kernel.key(), contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {
     special_.push_back(allocate(backend_, operand.bytes()));
     backend_.upload(Stream::Compute, special_.back().get(), contents.data(), operand.bytes());
@@ -242,7 +243,7 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   backend_.synchronize(Stream::Compute);
 }
 
-/// Where the maxima of noise are: what the forward kernel says.
+/// Returns the places of the maxima of noise, computed by the forward kernel.
 std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
   Kernel forward = kernel;
   forward.kind = KernelKind::MaxPoolForward;

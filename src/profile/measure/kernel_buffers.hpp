@@ -1,8 +1,8 @@
 #pragma once
-// Memory in which kernels are measured as they would run in a program: over buffers that the caches
-// no longer hold, but for those that the step before has just written. Buffers of successive runs
-// lie one behind the other in large arenas; what is read is never written, so that numbers stay
-// harmless.
+// Memory in which kernels are measured as they would run in a program. The caches no longer hold a
+// run's buffers, except those that the op before would just have written. Buffers of successive
+// runs follow each other in large arenas. Buffers that are only read are never written, so their
+// numbers stay harmless.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,23 +17,24 @@ namespace stratplan {
 using DeviceMemory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 DeviceMemory allocate(Backend& backend, Bytes bytes);
 
-/// Writes random numbers between 1/2 and 1, with random signs if asked for, into device memory, or
-/// reads it, as a kernel would: through the caches.
+/// Writes random numbers between 1/2 and 1, with random signs if requested, into device memory, and
+/// reads device memory. Like a kernel, it goes through the caches.
 class Noise {
  public:
   explicit Noise(Backend& backend, bool signs);
-  /// As floats, or as numbers of a narrow type.
+  /// Writes floats, or 16-bit numbers if `type` is a 16-bit type.
   void write(void* device, Bytes bytes, DataType type = DataType::F32) const;
   void read(const void* device, Bytes bytes) const;
 
  private:
   Backend& backend_;
   std::vector<float> numbers_;
-  std::map<DataType, std::vector<std::uint16_t>> narrow_;  ///< the same, rounded
+  std::map<DataType, std::vector<std::uint16_t>> narrow_;  ///< the same numbers, rounded
 };
 
-/// What the step before usually did with reads of a kernel; the others (weights, saved activations)
-/// come from memory. It matters which: what was written has yet to make its way back to memory.
+/// A read of a kernel that the op before has usually just written or read. Other reads (weights,
+/// saved activations) come from memory. The difference matters, because written data must still go
+/// back to memory.
 struct RecentUse {
   std::size_t read = 0;
   bool written = true;
@@ -46,21 +47,23 @@ class KernelBuffers {
   /// least `arena` long each.
   KernelBuffers(Backend& backend, Bytes largest, Bytes arena);
 
-  /// Pointers for one run.
+  /// The buffers of one run.
   struct Set {
     std::vector<const void*> reads;
     std::vector<void*> writes;
   };
-  /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 512), with valid
-  /// labels, indices and sums. The last call's sets are void.
+  /// Lays out as many sets for a kernel as the arenas hold, with valid labels, indices and sums.
+  /// There is at least one set, and at most 512, or 16 if the kernel reads what it writes. Sets of
+  /// earlier calls become invalid.
   void arrange(const Kernel& kernel);
   int sets() const { return static_cast<int>(sets_.size()); }
   const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }
-  /// Writes and reads what the step before would have.
+  /// Writes and reads the buffers of a run that the op before would have written and read
+  /// (recent_uses).
   void refresh(const Kernel& kernel, int run);
-  /// At least this much.
+  /// Returns scratch memory of at least `bytes`, valid until a larger request.
   void* workspace(Bytes bytes);
-  /// What kernels know of the training step that they are in.
+  /// The numbers of the first training step, in device memory.
   const StepNumbers* first_step() const {
     return reinterpret_cast<const StepNumbers*>(step_.get());
   }
@@ -73,9 +76,9 @@ class KernelBuffers {
   Noise noise_;
   Bytes arena_;
   DeviceMemory reads_, writes_, workspace_, step_;
-  DataType read_as_ = DataType::F32;  ///< what is to be read is noise of this type
+  DataType read_as_ = DataType::F32;  ///< type of the noise in the arena of reads
   Bytes workspace_bytes_{};
-  std::vector<DeviceMemory> special_;  ///< integers and sums of the kernel at hand
+  std::vector<DeviceMemory> special_;  ///< valid integers and sums for the current kernel
   std::vector<Set> sets_;
 };
 

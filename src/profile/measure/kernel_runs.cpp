@@ -31,7 +31,8 @@ void KernelRuns::batch(int most) {
   const int sets = buffers_.sets();
   at_once_ = sets < most ? most - most % sets : most;
   captured_.clear();
-  // Only whole batches: a set that ends one and begins the next would be in the caches.
+  // Only whole batches are captured. A set that ends one batch and begins the next would still be
+  // in the caches.
   if (backend_.captures())
     captured_.resize(static_cast<std::size_t>(std::clamp(sets / at_once_, 1, most_captured)));
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Runs of one kernel that are timed together, as one run is too short for a device's events:
-// launched one by one or, where the device captures work, replayed as training replays its steps.
+// Runs of one kernel that are timed together, because one run is too short for a device's events.
+// They are launched one by one or, where the device captures work, replayed as training replays its
+// steps.
 #include <memory>
 #include <vector>
 
@@ -9,31 +10,31 @@
 
 namespace stratplan {
 
-/// One kernel's runs, over one set of the buffers after the other. Batches count from 0.
+/// The runs of one kernel. Successive runs use successive sets of buffers. Batches count from 0.
 class KernelRuns {
  public:
-  /// All must outlive this. Arranges the buffers for the kernel, which must stay so while this
-  /// lives.
+  /// All arguments must outlive this object. Arranges the buffers for the kernel. They may not be
+  /// arranged again while this object lives.
   KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend,
              KernelBuffers& buffers);
 
-  /// A single one.
+  /// Launches a single run.
   void launch(int run);
-  /// `most` runs are a batch. Fewer where the sets are fewer, or else the runs of a batch and of
-  /// the next would not go through all of them.
+  /// Sets the size of a batch to `most` runs. If there are fewer sets than that, the size is
+  /// rounded down to a multiple of the sets, so that every batch goes through all of them.
   void batch(int most);
   int at_once() const { return at_once_; }
-  /// What run(batch) needs, and is not to be timed. Launched runs find in the caches what the step
-  /// before them would have left there. Replayed ones begin with caches that the batches before
-  /// have filled with other sets: what is so small that all of it still is there takes no longer
-  /// from memory than a launch does.
+  /// Prepares run(batch); this is not timed. Launched runs then find in the caches the data that
+  /// the op before them would have left there. Replayed runs begin with caches that the batches
+  /// before have filled with other sets. Data so small that all of it is still cached would come
+  /// from memory within the time of a launch.
   void prepare(int batch);
   void run(int batch);
 
-  /// One batch is a sample, and is what run_sample ends with. A replayed one is enqueued while the
-  /// device does another, so that what the host takes to launch it is no part of it; begin() is
-  /// called in between. A run that is long enough to be a batch is long against that, and is on its
-  /// own.
+  /// A sample is one batch, the last one that run_sample() runs. A replayed batch is enqueued while
+  /// the device runs another one, so that its sample excludes the host's launch time. begin() is
+  /// called between the two. A batch of one run is long compared with its launch, and is enqueued
+  /// alone.
   void prepare_sample(int sample);
   template <class Begin>
   void run_sample(int sample, const Begin& begin) {
@@ -45,8 +46,8 @@ class KernelRuns {
     run((sample + 1) * batches - 1);
   }
 
-  /// Captured batches, each over other sets, that are replayed in turn: they go through all sets,
-  /// or through as many of the first as they have runs.
+  /// The most batches that are captured, each over other sets, and replayed in turn. They go
+  /// through all sets, or through the first ones if they have fewer runs than there are sets.
   static constexpr int most_captured = 8;
 
  private:
@@ -63,7 +64,7 @@ class KernelRuns {
   void* workspace_;
   KernelContext context_;
   int at_once_ = 1;
-  std::vector<std::unique_ptr<CapturedWork>> captured_;  ///< none: launched
+  std::vector<std::unique_ptr<CapturedWork>> captured_;  ///< empty: runs are launched
 };
 
 }  // namespace stratplan

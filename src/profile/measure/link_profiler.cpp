@@ -93,7 +93,7 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
   });
 }
 
-/// One parcel this way or that; the next one leaves behind it.
+/// Sends one parcel if `mine`, else receives one. The next parcel leaves after this one.
 void LinkProfiler::send(Communicator& communicator, int partner, bool mine, int run, Bytes bytes) {
   const Communicator::Parcel parcel{
       partner, mine ? buffers_.sent(run, bytes) : buffers_.received(run, bytes), bytes};
@@ -101,7 +101,7 @@ void LinkProfiler::send(Communicator& communicator, int partner, bool mine, int 
   communicator.exchange(Stream::Halo, mine ? one : none, mine ? none : one, 0);
 }
 
-/// Along all ways, one after the other.
+/// Measures all transports, one after the other.
 Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
                                   const std::function<Run(Communicator&)>& along) {
   Measurement best;
@@ -117,8 +117,8 @@ Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
   return best;
 }
 
-/// What a device's streams do by themselves is put on them many times before it is waited for, as a
-/// program does; starting and waiting take time of their own.
+/// Measures one transport. Communication that a device's streams do by themselves is enqueued many
+/// times before one wait, as in a program, because starting and waiting take time of their own.
 Measurement LinkProfiler::measure(Communicator& communicator, Bytes bytes, bool takes_part,
                                   const Run& run) {
   const int at_once = communicator.captured() ? backend_.runs_per_timing() : 1;

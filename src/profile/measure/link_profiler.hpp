@@ -1,6 +1,6 @@
 #pragma once
-// One message, one exchange or one collective at a time, measured on all ranks at once: what
-// link_profile and cluster_profile make their tables of.
+// Measures one message, one exchange or one collective at a time, on all ranks at once.
+// link_profile and cluster_profile build their tables from these measurements.
 #include <functional>
 #include <vector>
 
@@ -27,11 +27,12 @@ class MessageBuffers {
   DeviceMemory sent_, received_;
 };
 
-/// What is measured along several ways is the fastest one's time, with its name as the choice, and
-/// the others' medians beside it.
+/// Measures on every transport of a team. A result is the time of the fastest transport, with its
+/// name as Measurement::choice and the medians of the other transports as Measurement::others.
 class LinkProfiler {
  public:
-  /// Messages are quickly measured, unless they are slow.
+  /// Most messages take little time, so many samples are affordable. Slow messages stop at
+  /// `patience`.
   static constexpr StoppingRule usual_rule{.least_samples = 20,
                                            .least_expensive = 2,
                                            .most_samples = 2000,
@@ -39,20 +40,23 @@ class LinkProfiler {
                                            .patience = {0.2},
                                            .precision = 0.02};
 
-  /// `largest`: bytes that one rank sends, and those that it receives, in one operation.
-  /// `now`: the time, as Clock has it.
+  /// `largest`: the most bytes that one rank sends, or receives, in one operation. `now`: returns
+  /// the time, like Clock::now().
   LinkProfiler(
       Backend& backend, const Team& team, Bytes largest, const StoppingRule& rule = usual_rule,
       std::function<Seconds()> now = [] { return SteadyClock().now(); });
 
-  // Each is called by all ranks. Ranks without a part in it only watch.
+  // All ranks call each of the functions below. Ranks without a part in the operation transfer
+  // nothing.
 
-  /// There and back, by two: the time of one message. A partner beyond the last rank is none.
+  /// Returns the time of one message: half of a round trip with `partner`. A rank whose partner is
+  /// beyond the last rank has no part.
   Measurement one_way(int partner, Bytes bytes);
-  /// Each rank sends to each of its peers, and receives from it, one message of this size, all at
-  /// once. Whoever names a peer is named by it. Ranks beyond the last are none.
+  /// Returns the time of one exchange. Each rank sends one message of this size to each of its
+  /// peers, and receives one from each, all at once. If a rank names a peer, the peer must name
+  /// that rank. Peers beyond the last rank are skipped.
   Measurement exchange(std::vector<int> peers, Bytes bytes);
-  /// In groups of ranks at this distance from each other, all groups at once.
+  /// Returns the time of a collective in groups of ranks `stride` apart, in all groups at once.
   Measurement collective(const CollectiveRequest& request, int stride, Bytes bytes);
 
  private:
@@ -71,8 +75,8 @@ class LinkProfiler {
   } clock_;
 };
 
-/// The ranks of a collective's group at this distance, this rank among them; none if so many are
-/// not left for the last group.
+/// Returns the group of `group_size` ranks, `stride` apart, that holds `rank`. Returns no ranks if
+/// too few are left for the last group.
 std::vector<int> group_of(int rank, int ranks, int group_size, int stride);
 
 }  // namespace stratplan

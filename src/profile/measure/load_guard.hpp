@@ -1,6 +1,6 @@
 #pragma once
-// Whether somebody else used the machine's cores during a measurement: one busy stranger makes
-// medians several times as long. And whether a device kept its clock.
+// Detects disturbed measurements: other processes used the machine's cores, or a device lowered its
+// clock. One busy process of another user makes medians several times as long.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -11,12 +11,13 @@
 
 namespace stratplan {
 
-/// Watches one stretch of time on all ranks. Readings advance by hundredths of a second, so
-/// stretches below a second or so say little.
+/// Watches the load on all ranks from construction on. Readings advance by hundredths of a second,
+/// so intervals below about a second say little.
 class LoadGuard {
  public:
   explicit LoadGuard(const Team& team) : team_(team), before_(read_cpu()) {}
-  /// The same on all ranks: the worst host's.
+  /// Returns the share of the machine that other processes have used since construction. It is the
+  /// worst host's share, the same on all ranks. All ranks call this function.
   double foreign() const;
 
  private:
@@ -24,15 +25,17 @@ class LoadGuard {
   CpuReading before_;
 };
 
-/// Whether the device kept its clock during measurements: what gets too hot, or takes too much
-/// power, goes slower for a while.
+/// Watches whether the device keeps its clock during measurements. A device that gets too hot, or
+/// takes too much power, slows down for a while.
 class ClockWatch {
  public:
   ClockWatch(Backend& backend, const Team& team) : backend_(backend), team_(team) {}
-  /// Of this rank's device now, which is read; cycles per second, 0 if it does not tell.
+  /// Reads the clock of this rank's device, in cycles per second; 0 if the device does not report
+  /// it.
   double read();
-  /// The least of two readings, relative to the highest of this rank so far; the worst rank's, the
-  /// same on all. 1 if there is no telling.
+  /// Returns the lower of two readings, relative to this rank's highest reading so far. The result
+  /// is the worst rank's, the same on all ranks; 1 if the clock is unknown. All ranks call this
+  /// function.
   double share(double before, double after) const;
   double highest() const { return highest_; }
 
@@ -45,21 +48,22 @@ class ClockWatch {
 /// Below this share of the highest clock a measurement is worth repeating.
 inline constexpr double tolerated_clock_share = 0.9;
 
-/// What was measured, and under which circumstances.
+/// The result of a measurement, and its disturbances.
 template <class Result>
 struct Guarded {
   Result result;
-  double foreign = 0;      ///< share of the machine that others used meanwhile
-  double clock_share = 1;  ///< as ClockWatch has it
-  /// In multiples of what is tolerated.
+  double foreign = 0;      ///< share of the machine that other processes used
+  double clock_share = 1;  ///< ClockWatch::share()
+  /// Returns the disturbance in multiples of the tolerated one.
   double disturbance() const {
     return std::max(foreign / tolerated_foreign_load,
                     (1 - clock_share) / (1 - tolerated_clock_share));
   }
 };
 
-/// Calls measure(attempt) until others left the machine alone and the device kept its clock, if one
-/// is watched, at most so many times; the least disturbed attempt counts. Called by all ranks.
+/// Calls measure(attempt) until an attempt is not disturbed, at most `attempts` times. An attempt
+/// is disturbed if other processes used the machine, or if the device watched by `watch` lowered
+/// its clock. Returns the least disturbed attempt. All ranks call this function.
 template <class Measure>
 auto least_disturbed(const Team& team, int attempts, Measure measure, ClockWatch* watch = nullptr)
     -> Guarded<decltype(measure(0))> {

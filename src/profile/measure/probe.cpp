@@ -26,8 +26,8 @@ Measurement sample_program(const Program& program, Backend& backend, const Team&
   SyntheticData data(1);
   Executor executor(network, program, backend, team.between_backends(), data, {});
   if (backend.captures()) {
-    executor.replay_steps();
-    executor.run(0);  // the next one captures, and is the rehearsal
+    executor.replay_ops();
+    executor.run(0);  // the next run captures, and is the rehearsal
   }
   SteadyClock clock;
   return sample(

@@ -1,7 +1,7 @@
 #pragma once
-// Takes samples of something that all ranks do at once, until the rule is content. Ranks meet
-// between rounds only: within a round each runs on its own, as in a program, so that what they wait
-// for each other is part of what is measured.
+// Takes samples of work that all ranks do at once, until the stopping rule is satisfied. Ranks
+// synchronize only between rounds. Within a round each rank runs freely, as in a program, so the
+// time that ranks wait for each other is part of the samples.
 #include <vector>
 
 #include "profile/measure/clock.hpp"
@@ -11,9 +11,10 @@
 
 namespace stratplan {
 
-/// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes
-/// along, and its samples do not count. The first run is a rehearsal if wanted, unless it outlasts
-/// the rule's patience: beside that its start is nothing. Seconds, by rank; the same on all ranks.
+/// Returns samples in seconds, by rank; the result is the same on all ranks. run(i) is timed,
+/// prepare(i) is not; i counts from 0. A rank that does not take part still calls this function,
+/// and its samples do not count. If `rehearse`, the first run does not count either, unless it
+/// outlasts the rule's patience: its start-up time is then negligible.
 template <Clock AnyClock, class Prepare, class Run>
 std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
                                               const StoppingRule& rule, bool takes_part,
@@ -29,7 +30,7 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
   std::vector<std::vector<double>> samples(static_cast<std::size_t>(team.size()));
   std::vector<double> means;  ///< per sample, over the ranks that take part
   Seconds start = clock.now(), spent{};
-  /// A round of all ranks' samples, and how long it is since `start`.
+  /// Adds a round of all ranks' samples, and updates the time spent since `start`.
   const auto add = [&](std::vector<double> mine) {
     const std::size_t round = mine.size();
     mine.push_back((clock.now() - start).value);
@@ -61,7 +62,7 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
   return samples;
 }
 
-/// Their summary.
+/// Takes samples, and returns their summary.
 template <Clock AnyClock, class Prepare, class Run>
 Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part,
                    Prepare prepare, Run run) {

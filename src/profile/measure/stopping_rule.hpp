@@ -1,5 +1,5 @@
 #pragma once
-// When to stop taking samples: knows numbers, no clocks.
+// The rule by which sampling stops. It works on numbers alone and reads no clock.
 #include <span>
 
 #include "model/base/units.hpp"
@@ -8,15 +8,15 @@ namespace stratplan {
 
 struct StoppingRule {
   int least_samples = 5;
-  int least_expensive = 3;  ///< enough if they took `patience` already
+  int least_expensive = 3;  ///< this many are enough if they took `patience`
   int most_samples = 400;
-  /// time to spend at least, for the machine's mood changes from one millisecond to the next
+  /// least time to spend, because noise changes from one millisecond to the next
   Seconds enough{0.025};
-  Seconds patience{0.15};   ///< time to spend at most
+  Seconds patience{0.15};   ///< most time to spend
   double precision = 0.01;  ///< relative error of the median that is good enough
 
-  /// How many samples to take next; 0: stop. `spent`: time since the first sample, whatever it was
-  /// spent on.
+  /// Returns how many samples to take next, or 0 to stop. `spent`: time since the first sample, all
+  /// of it included.
   int further_samples(std::span<const double> samples, Seconds spent) const;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The time as a device's compute stream sees it: what was enqueued before has ended, what is
-// enqueued afterwards has not begun.
+// A clock on a device's compute stream. At the time that it returns, all work enqueued before has
+// ended, and work enqueued afterwards has not begun.
 #include <utility>
 
 #include "profile/measure/clock.hpp"
@@ -8,7 +8,7 @@
 
 namespace stratplan {
 
-/// A clock on whose stream something may be left out.
+/// A clock that can leave out work on its stream.
 template <class T>
 concept StreamTime = Clock<T> && requires(T& clock) {
   clock.leave_out();
@@ -16,19 +16,19 @@ concept StreamTime = Clock<T> && requires(T& clock) {
 
 class StreamClock {
  public:
-  /// `backend` must outlive this.
+  /// `backend` must outlive this object.
   explicit StreamClock(Backend& backend)
       : backend_(backend), last_(backend.record(Stream::Compute)) {}
 
   Seconds now() {
     const Backend::Event event = backend_.record(Stream::Compute, spare_);
     backend_.synchronize(Stream::Compute);
-    since_start_ += backend_.elapsed(last_, event);  // a device tells short times best
+    since_start_ += backend_.elapsed(last_, event);  // events measure short times best
     spare_ = std::exchange(last_, event);
     return since_start_;
   }
 
-  /// What was enqueued since the time was last asked for does not count; nothing waits.
+  /// Leaves out the work enqueued since the last call of now(). Does not wait.
   void leave_out() { last_ = backend_.record(Stream::Compute, last_); }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks that measure together: they start each measurement at once and decide alike, because
-// each sees everybody's numbers.
+// The ranks that measure together. They start each measurement at once. They decide alike, because
+// each rank sees the numbers of all ranks.
 #include <span>
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// One of several ways between the memory of the ranks' backends, by the name that plans give it; a
-/// single one has none.
+/// One of the transports between the memories of the ranks' backends. `name`: as plans name it, or
+/// empty if there is only one.
 struct Transport {
   std::string name;
   Communicator& communicator;
@@ -18,17 +18,17 @@ struct Transport {
 
 class Team {
  public:
-  /// Called by all ranks. `communicator`: between memory of the host. `ways`: between that of
-  /// backends, the first being the one that is taken where nothing is known; none: the communicator
-  /// itself.
+  /// All ranks call this constructor. `communicator`: between host memories. `transports`: between
+  /// backend memories; the first is used where no other is known to be faster. If there are none,
+  /// the communicator itself serves.
   explicit Team(Communicator& communicator, std::vector<Transport> transports = {});
 
   const std::vector<Transport>& transports() const { return transports_; }
-  /// Between memory of backends, for programs.
+  /// The first transport between backend memories, for programs.
   Communicator& between_backends() const { return transports_.front().communicator; }
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
-  /// Everybody's numbers, by rank; the same count on all.
+  /// Returns the numbers of all ranks, by rank. All ranks pass equally many.
   std::vector<std::vector<double>> gather(const std::vector<double>& mine) const;
   double greatest(double mine) const;
   double sum(double mine) const;

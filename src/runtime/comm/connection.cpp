@@ -127,7 +127,7 @@ void Connection::begin_frame() {
   }
 }
 
-/// For the frame that is arriving.
+/// Makes room for the arriving frame, which nobody expects yet.
 Connection::Early& Connection::new_early() {
   if (spare_.empty()) spare_.emplace_back();
   early_.splice(early_.end(), spare_, spare_.begin());
@@ -145,7 +145,7 @@ void Connection::end_frame() {
     return;
   }
   early_.back().complete = true;
-  const auto wanted = waiting_for(header_.channel);  // asked for while it arrived
+  const auto wanted = waiting_for(header_.channel);  // it may have been expected meanwhile
   if (wanted != expected_.end()) deliver(std::prev(early_.end()), wanted);
 }
 

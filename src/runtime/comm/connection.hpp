@@ -1,6 +1,6 @@
 #pragma once
-// One socket between two ranks, as frames: a header that names what follows, then the bytes.
-// Nothing here blocks.
+// Frames over one socket between two ranks. A frame is a header that describes the data, then the
+// bytes. No function blocks.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,30 +13,32 @@ namespace stratplan {
 class Connection {
  public:
   struct Header {
-    /// a tag, or a group: frames of one channel arrive in the order in which they were sent
+    /// the tag of an exchange, or the hash of a group; frames of one channel arrive in order
     std::uint32_t channel = 0;
-    std::uint32_t call = 0;  ///< what both sides mean by it: a hash of the collective's arguments
+    std::uint32_t call = 0;  ///< hash of a collective's arguments, which both sides must share
     std::int64_t bytes = 0;
   };
 
-  /// Takes the socket over.
+  /// Owns the socket. `rank` and `peer` are its two ends, for messages.
   Connection(int socket, int rank, int peer);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
   int socket() const { return socket_; }
-  /// Puts a frame behind those that wait to be sent; `data` must stay until idle().
+  /// Queues a frame for sending, and sends what fits. `data` must stay valid until idle().
   void send(const Header& header, const void* data);
-  /// The next frame of that channel goes there; `data` must stay until idle().
+  /// Expects a frame: the next one of the header's channel is stored at `data`, which must stay
+  /// valid until idle(). Throws CommunicationError if the peer has ended, or if size or call
+  /// differ.
   void receive(const Header& header, void* data);
   bool wants_to_write() const { return !outgoing_.empty(); }
-  /// The peer may still send.
+  /// Whether the peer may still send.
   bool open() const { return !closed_; }
-  /// All that was to be sent and received has been.
+  /// Whether all queued frames were sent, and all expected ones received.
   bool idle() const { return outgoing_.empty() && expected_.empty(); }
 
-  /// To be called when the socket may be written, or read. Throw CommunicationError.
+  /// Called when the socket can be written, or read. Both throw CommunicationError.
   void write_some();
   void read_some();
 
@@ -44,7 +46,7 @@ class Connection {
   struct Outgoing {
     Header header;
     const std::byte* data;
-    std::int64_t done;  ///< header included
+    std::int64_t done;  ///< bytes sent, including the header
   };
   struct Expected {
     Header header;
@@ -62,23 +64,23 @@ class Connection {
   Early& new_early();
   void begin_frame();
   void end_frame();
-  /// Reads into `data` what is there; false if that was not all.
+  /// Reads the bytes that have arrived; returns false if some of `bytes` are still missing.
   bool fill(std::byte* data, std::int64_t bytes, std::int64_t& done);
 
   int socket_, rank_, peer_;
-  bool closed_ = false;  ///< by the peer
-  // Few at a time. What they lie in is kept, so that an iteration like the one before allocates
-  // nothing.
+  bool closed_ = false;  ///< whether the peer has closed its end
+  // There are few frames at a time. Memory is kept, so that repeated iterations allocate nothing.
   std::vector<Outgoing> outgoing_;
   std::vector<Expected> expected_;
-  std::list<Early> early_;  ///< frames that nobody has asked for yet
-  std::list<Early> spare_;  ///< have been asked for
+  std::list<Early> early_;  ///< frames that arrived before receive() expected them
+  std::list<Early> spare_;  ///< delivered ones, kept for their memory
   // The frame that is arriving.
   std::array<std::byte, sizeof(Header)> header_bytes_{};
   std::int64_t header_done_ = 0, done_ = 0;
   Header header_;
   std::byte* into_ = nullptr;
-  /// the place among the expected ones, if it was expected: only later ones go before it does
+  /// index in expected_ if the frame was expected; it stays valid, because only later entries are
+  /// erased meanwhile
   std::ptrdiff_t taken_ = 0;
   bool was_expected_ = false;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A decorator that counts what a rank sends, for the tests that hold it against the priced program.
+// A decorator that counts a rank's traffic, for tests that compare it with the priced program.
 #include <utility>
 #include <vector>
 

@@ -1,13 +1,12 @@
 #pragma once
-// What decorators of communicators have in common: whatever they do not override goes to the one
-// inside.
+// The base of communicators that wrap another one: forwards all calls that they do not override.
 #include "runtime/device/communicator.hpp"
 
 namespace stratplan {
 
 class CommunicatorDecorator : public Communicator {
  public:
-  /// `inner` must outlive this.
+  /// `inner` must outlive this object.
   explicit CommunicatorDecorator(Communicator& inner) : inner_(inner) {}
 
   int rank() const override { return inner_.rank(); }

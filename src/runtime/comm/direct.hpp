@@ -1,17 +1,18 @@
 #pragma once
-// A way between ranks for addresses of a device by a communicator for the host that takes them,
-// too: an MPI that was built for it ("CUDA-aware").
+// Communication between addresses of a device by a communicator for host memory that also takes
+// device addresses: an MPI that was built for that ("CUDA-aware").
 #include "runtime/comm/staged.hpp"
 
 namespace stratplan {
 
-/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the
-/// host waits for that. Messages, gathers, and sums of the types that MPI knows are handed on as
-/// they are; what adds up on the host (reduce-scatter, sums of narrow types) goes by way of it.
+/// Each call first waits, on the host, for all work enqueued on the stream of Stream::Compute.
+/// Messages, all-gathers, and all-reduces of types that MPI knows use device addresses directly.
+/// Reduce-scatters and all-reduces of narrow types add on the host, so they are staged through host
+/// memory.
 class DirectCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both must outlive this; the addresses are those of `backend`, which `inner` can read and
-  /// write.
+  /// Both must outlive this object. Addresses are those of `backend`; `inner` must be able to read
+  /// and write them.
   DirectCommunicator(Communicator& inner, Backend& backend)
       : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
 

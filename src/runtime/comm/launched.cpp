@@ -1,4 +1,4 @@
-// Knowing one's launcher takes the environment alone, so this part is built with and without MPI.
+// Finds the launcher and the rank from the environment, so this file is built with and without MPI.
 #include <fmt/format.h>
 
 #include <array>
@@ -12,19 +12,19 @@
 namespace stratplan {
 namespace {
 
-/// Variables that this program's own launcher, Open MPI, PMIx servers and MPICH's Hydra set to a
-/// rank's number; the first that is set counts.
+/// Environment variables with a rank's number, set by this program's own launcher, Open MPI, PMIx
+/// servers and MPICH's Hydra. The first that is set counts.
 constexpr std::array<const char*, 4> rank_variables{"STRATPLAN_RANK", "OMPI_COMM_WORLD_RANK",
                                                     "PMIX_RANK", "PMI_RANK"};
 
 }  // namespace
 
 bool launched_by_mpi() {
-  // Set by: Open MPI's mpirun; MPICH's Hydra and Slurm's PMI; any PMIx server (prterun, srun
-  // --mpi=pmix).
+  // Set by, in this order: Open MPI's mpirun; MPICH's Hydra and Slurm's PMI; any PMIx server
+  // (prterun, srun --mpi=pmix).
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(variable)) return true;
-  // srun sets it in every job step; an interactive shell may itself be a step of one task.
+  // srun sets this variable in every job step; an interactive shell may be a step of one task.
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   return tasks && std::atoi(tasks) > 1;
 }

@@ -20,7 +20,7 @@
 namespace stratplan {
 namespace {
 
-/// What tells one collective call from another: all members must agree on it.
+/// The arguments of a collective that all members must agree on.
 struct Call {
   enum class Verb { AllReduce, ReduceScatter, AllGather, Barrier } verb = Verb::Barrier;
   std::span<const std::int64_t> counts;
@@ -30,15 +30,15 @@ struct Call {
   }
 };
 
-/// A collective in the making: members leave their buffers, the last one to arrive does the work
-/// for all.
+/// A collective in progress. Members leave the addresses of their buffers; the last to arrive does
+/// the work for all.
 struct Meeting {
   std::vector<int> ranks;
   std::vector<const void*> inputs;  ///< per member
   std::vector<void*> outputs;
-  Call call;  ///< of the first to arrive, which stays until the last has
+  Call call;  ///< of the first member to arrive; members stay in the call until all have arrived
   std::size_t arrived = 0;
-  std::int64_t held = 0;  ///< meetings completed so far
+  std::int64_t held = 0;  ///< number of collectives completed so far
 };
 
 template <class T>
@@ -93,8 +93,8 @@ void perform(const Meeting& meeting) {
   }
 }
 
-/// What the ranks share. Everything, copying included, happens under one lock: simple, and a rank
-/// that unwinds after another's failure can not free a buffer that is being read.
+/// The shared state of all ranks. One lock protects everything, including copies. That is simple,
+/// and a rank that unwinds after another's failure cannot free a buffer that is being read.
 class World {
  public:
   explicit World(int ranks) : stuck_at_(static_cast<std::size_t>(ranks), 0) {
@@ -142,7 +142,7 @@ class World {
     SP_ASSERT(member < std::ssize(meeting.ranks), "rank {} is not in its group {}", rank,
               meeting.ranks);
     const auto what = [&] { return fmt::format("in a collective of ranks {}", meeting.ranks); };
-    check_failure(rank, what);  // what those have left here who have given up is gone
+    check_failure(rank, what);  // ranks that gave up may have left invalid addresses in `meeting`
     if (meeting.arrived == 0) meeting.call = call;
     if (meeting.call != call)
       throw CommunicationError(fmt::format(
@@ -160,7 +160,7 @@ class World {
     }
   }
 
-  /// The first failure is what run_loopback rethrows.
+  /// Records a rank's failure; run_loopback rethrows the first.
   void fail(int rank, std::exception_ptr error) {
     const std::scoped_lock lock(mutex_);
     if (!error_) {
@@ -170,7 +170,7 @@ class World {
     changed();
   }
 
-  /// The rank's body has returned: nobody will hear from it again.
+  /// Records that the rank's body has ended, so that it will not communicate again.
   void finish(int rank) {
     const std::scoped_lock lock(mutex_);
     stuck_at_[static_cast<std::size_t>(rank)] = finished;
@@ -213,14 +213,14 @@ class World {
     changed();
   }
 
-  /// To be called after every change that another rank may wait for.
+  /// Must be called after every change that another rank may wait for.
   void changed() {
     ++version_;
     condition_.notify_all();
   }
 
-  /// A rank is stuck while what it waits for did not hold at the latest version of the shared
-  /// state. If all are, nothing will ever change.
+  /// Whether all ranks are stuck. A rank is stuck if its condition did not hold at the latest
+  /// version of the shared state. If all are stuck, nothing will ever change.
   bool all_stuck() const {
     return std::all_of(stuck_at_.begin(), stuck_at_.end(),
                        [this](std::int64_t at) { return at == version_ || at == finished; });
@@ -233,7 +233,7 @@ class World {
           fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what(), failed_rank_));
   }
 
-  /// `what`: says what for, if it comes to that.
+  /// Waits until ready(). `what` returns the purpose of the wait, for messages.
   template <class What, class Ready>
   void wait(Lock& lock, int rank, What what, Ready ready) {
     for (;;) {
@@ -251,7 +251,7 @@ class World {
   std::condition_variable condition_;
   std::int64_t version_ = 1;
   std::vector<std::int64_t>
-      stuck_at_;  ///< per rank: the version at which its wait last looked in vain
+      stuck_at_;  ///< by rank: the latest version at which its condition did not hold
   std::vector<Post> posts_;
   std::map<std::vector<int>, int> groups_;
   std::map<int, Meeting> meetings_;

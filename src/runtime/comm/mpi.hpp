@@ -2,13 +2,13 @@
 // Ranks as processes, started by mpirun or srun. Without MPI in the build the same functions throw
 // EnvironmentError naming STRATPLAN_WITH_MPI (runtime/stub/mpi.cpp).
 //
-// A rank that ends by an exception must take the others with it, for they would wait for it for
+// A rank that ends by an exception must end the others too, because they would wait for it for
 // ever. main() does it so:
 //   MpiSession session;
 //   try { body(*make_mpi_communicator()); }
 //   catch (const Error& error) { print error; abort_all_ranks(exit code of error); }
-// A rank that exits without having closed its session, or whose session is closed by an exception
-// passing through, ends the job too.
+// A rank also ends the job if it exits without destroying its session, or if an exception destroys
+// the session.
 #include <memory>
 #include <optional>
 
@@ -20,16 +20,16 @@ namespace stratplan {
 /// this process as one of its ranks.
 bool launched_by_mpi();
 
-/// This process's number among the ranks of its job, as launchers (this program's own among them)
-/// tell it before anything is started; -1: it is none, or they do not.
+/// Returns this process's rank from the environment variables of launchers (this program's own
+/// among them), without starting MPI. -1: the process is no rank, or its launcher sets no variable.
 int launched_rank();
-/// The same of another process of this machine and user; -1 also before it has become the program
-/// that it was started for.
+/// Returns the rank of another process of this machine and user. Also -1 until the process has
+/// executed the program that it was started for.
 int launched_rank_of(int process);
 
-/// MPI from construction to destruction, at most once in a process; only the constructing thread
-/// may communicate. Destroyed while an exception passes, it ends all ranks with
-/// ExitCode::Communication. Throws EnvironmentError if MPI can not start.
+/// Starts MPI in its constructor and ends it in its destructor, at most once in a process. Only the
+/// constructing thread may communicate. If an exception destroys it, it ends all ranks with
+/// ExitCode::Communication. Throws EnvironmentError if MPI cannot start.
 class MpiSession {
  public:
   MpiSession();
@@ -41,16 +41,16 @@ class MpiSession {
   int exceptions_;  ///< in flight at construction
 };
 
-/// All ranks of the job. Requires a living MpiSession, which it must not outlive; called by all
-/// ranks.
+/// Makes a communicator of all ranks of the job. Called by all ranks. Requires a living MpiSession,
+/// which the communicator must not outlive.
 std::unique_ptr<Communicator> make_mpi_communicator();
 
-/// Whether its library takes addresses of NVIDIA's devices ("CUDA-aware"); nothing if it does not
-/// tell. Requires a living MpiSession.
+/// Whether the MPI library takes addresses of NVIDIA's devices ("CUDA-aware"); nothing if it does
+/// not tell. Requires a living MpiSession.
 std::optional<bool> mpi_takes_device_memory();
 
 /// Ends every rank of the job at once; the launcher exits with `exit_code`. Without a session it
-/// ends this process alone.
+/// ends only this process.
 [[noreturn]] void abort_all_ranks(int exit_code) noexcept;
 
 }  // namespace stratplan

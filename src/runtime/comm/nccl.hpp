@@ -1,6 +1,7 @@
 #pragma once
-// Between devices of NVIDIA, from memory to memory. Without CUDA in the build the same function
-// throws EnvironmentError naming STRATPLAN_WITH_CUDA (runtime/stub/nccl.cpp).
+// Communication between devices of NVIDIA, from device memory to device memory. Without CUDA in the
+// build the same function throws EnvironmentError naming STRATPLAN_WITH_CUDA
+// (runtime/stub/nccl.cpp).
 #include <memory>
 
 #include "model/base/units.hpp"
@@ -11,27 +12,28 @@
 namespace stratplan {
 
 struct NcclOptions {
-  Seconds timeout{300};  ///< without an answer, after which all is given up
-  /// of a kernel of NCCL's, each of which takes a multiprocessor away from the kernels beside it
+  Seconds timeout{300};  ///< time without an answer after which a call fails
+  /// most blocks (CTAs) of one of NCCL's kernels; each takes a multiprocessor from other kernels
   int most_ctas = 16;
 };
 
-/// Verbs on the addresses of `backend`, on its streams (Backend::native_stream): a verb follows
-/// what is enqueued on Stream::Compute, the host waits for nothing, and what needs the result waits
-/// for the stream's stream, by an event or by synchronize. `bootstrap` brings the ranks together,
-/// and is their barrier; `groups` are those of this rank's program: collectives of others are not
-/// possible. Called by all ranks; the arguments must outlive what is made. Sums are added in
-/// whatever order NCCL chooses; they come out equal on all members, and equal each time on the same
-/// machine.
+/// Makes a communicator between addresses of `backend`, on its streams (Backend::native_stream). A
+/// call begins after all work enqueued on Stream::Compute so far; the host does not wait. Work that
+/// needs the result waits for the call's stream, by an event or by synchronize(). `bootstrap`
+/// connects the ranks, and serves as their barrier. `groups` are those of this rank's program;
+/// collectives of other groups are a bug. Called by all ranks; the arguments must outlive the
+/// communicator. NCCL chooses the order of sums. They are equal on all members, and each time on
+/// the same machine.
 ///
-/// Kernels and calls may be captured into a CUDA graph, in a mode other than
-/// cudaStreamCaptureModeGlobal (NCCL enqueues from threads of its own), once each verb has been
-/// called outside of one: NCCL connects and allocates at first use. Graphs must go before this
-/// does, for its end waits for theirs.
+/// Kernels and calls may be captured into a CUDA graph in any mode but cudaStreamCaptureModeGlobal,
+/// because NCCL enqueues from threads of its own. Each call must have been made before without
+/// capture, because NCCL connects and allocates at first use. Graphs must be destroyed before the
+/// communicator, whose destructor waits for their end.
 ///
-/// A failure, or none to answer within the timeout, is a CommunicationError that names the verb and
-/// the ranks, and aborts what is under way; so does destruction while an exception passes. Throws
-/// EnvironmentError: a backend without streams of CUDA, a device or a library that is not there.
+/// A failed call, or one without an answer within the timeout, throws a CommunicationError that
+/// names the call and the ranks, and aborts all work under way. Destruction by an exception aborts
+/// it too. Throws EnvironmentError if the backend has no CUDA streams, or if a device or library is
+/// missing.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend,
                                                      const std::vector<CollectiveGroup>& groups,
                                                      const NcclOptions& options = {});

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that are processes of one machine and talk over sockets: what tells such a process that it
-// is one.
+// Ranks that are processes of one machine and communicate over sockets: the environment variables
+// by which such a process knows its rank and its sockets.
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace stratplan {
 
-/// "NAME=value" each: the variables by which a process knows its rank and its sockets to the
-/// others, which it inherits.
+/// Returns the variables of one rank, "NAME=value" each. `sockets` are the descriptors that it
+/// inherits, by peer.
 std::vector<std::string> rank_environment(int rank, const std::vector<int>& sockets);
 
-/// Whether this process has those variables: job/processes started it.
+/// Whether this process has these variables, which means that job/processes started it.
 bool launched_by_processes();
-/// Its communicator. Once, in a process that was launched so.
+/// Makes this process's communicator. Called once, if launched_by_processes().
 std::unique_ptr<Communicator> make_process_communicator();
 
 }  // namespace stratplan

@@ -1,6 +1,6 @@
 #pragma once
-// A decorator that notes in the rank's flight recorder when it waits for others: who does not,
-// while all stand still, is the one to look at.
+// A decorator that notes in the flight recorder when its rank waits for others. If a job stands
+// still, the rank that does not wait is the one to blame.
 #include "runtime/comm/decorator.hpp"
 #include "runtime/watch/flight_recorder.hpp"
 
@@ -8,7 +8,7 @@ namespace stratplan {
 
 class RecordingCommunicator final : public CommunicatorDecorator {
  public:
-  /// `inner` must outlive this.
+  /// `inner` must outlive this object.
   RecordingCommunicator(Communicator& inner, FlightRecorder recorder)
       : CommunicatorDecorator(inner), recorder_(std::move(recorder)) {}
 

@@ -1,7 +1,7 @@
-// The verbs over connections: everything is sent and received at once, whatever can move next is
-// moved (poll), so that no order of sends and receives blocks. Collectives exchange pieces directly
-// between all members and add them up in the order of the ranks: for the few ranks of one machine
-// this moves as few bytes as a ring does, in fewer rounds.
+// The communicator over sockets. A call starts all its sends and receives at once and moves
+// whatever can move next (poll), so no order of sends and receives can deadlock. Collectives
+// exchange pieces directly between all members and add them in rank order. For the few ranks of one
+// machine this moves as few bytes as a ring, in fewer rounds.
 #include "runtime/comm/socket.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ namespace {
 
 enum class Verb : std::uint32_t { AllReduce, ReduceScatter, AllGather, Barrier };
 
-/// Apart from the tags of exchanges by its highest bit.
+/// The highest bit separates groups from the tags of exchanges.
 std::uint32_t channel_of(const std::vector<int>& ranks) {
   return Fnv1a().add_each(ranks).folded() | 0x80000000U;
 }
@@ -138,7 +138,7 @@ class SocketCommunicator final : public Communicator {
  private:
   struct Members {
     std::vector<int> ranks;
-    std::size_t index = 0;  ///< this rank's place among them
+    std::size_t index = 0;  ///< this rank's index among the ranks
     std::uint32_t channel = 0;
   };
 
@@ -149,7 +149,7 @@ class SocketCommunicator final : public Communicator {
     return *connections_[static_cast<std::size_t>(peer)];
   }
 
-  /// Where this rank's piece begins, in bytes.
+  /// Offset of this rank's piece in bytes.
   static std::int64_t begin_of(const Members& members, std::span<const std::int64_t> counts,
                                DataType type) {
     return std::accumulate(counts.begin(),
@@ -158,7 +158,7 @@ class SocketCommunicator final : public Communicator {
            size_of(type);
   }
 
-  /// A parcel to this rank itself.
+  /// Delivers a parcel from this rank to itself.
   void keep(const Parcel& sent, std::span<const Parcel> receives, int tag) const {
     const auto received = std::find_if(receives.begin(), receives.end(),
                                        [&](const Parcel& parcel) { return parcel.peer == rank_; });
@@ -170,7 +170,7 @@ class SocketCommunicator final : public Communicator {
       std::memcpy(received->data, sent.data, static_cast<std::size_t>(sent.bytes.value));
   }
 
-  /// Each member gets everybody's term of its piece and adds them up.
+  /// Reduce-scatter: each member receives all members' terms of its piece and adds them.
   void add_pieces(const Members& members, const std::byte* input, std::byte* output,
                   std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type), mine = counts[members.index];
@@ -192,7 +192,7 @@ class SocketCommunicator final : public Communicator {
     sum(terms_, mine, type, output);
   }
 
-  /// Each member's piece, in its place, to all others.
+  /// All-gather: each member sends its piece, which lies in its place in `values`, to all others.
   void collect_pieces(const Members& members, std::byte* values,
                       std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type);
@@ -208,8 +208,8 @@ class SocketCommunicator final : public Communicator {
     finish();
   }
 
-  /// Moves what can be moved until all that was asked for has been. Whatever arrives is taken in,
-  /// or two ranks that both send much would wait for each other.
+  /// Sends and receives until all requested frames are done. Frames that arrive early are accepted
+  /// too; otherwise two ranks that both send much would wait for each other.
   void finish() {
     while (!std::all_of(connections_.begin(), connections_.end(),
                         [](const auto& connection) { return !connection || connection->idle(); })) {
@@ -222,7 +222,7 @@ class SocketCommunicator final : public Communicator {
       }
       if (::poll(polled_.data(), polled_.size(), -1) < 0 && errno != EINTR)
         throw CommunicationError(
-            fmt::format("rank {} can not wait for the others: {}", rank_, std::strerror(errno)));
+            fmt::format("rank {} cannot wait for the others: {}", rank_, std::strerror(errno)));
       for (std::size_t peer = 0; peer < polled_.size(); ++peer) {
         if (polled_[peer].revents & (POLLIN | POLLHUP | POLLERR)) connections_[peer]->read_some();
         if (polled_[peer].revents & POLLOUT) connections_[peer]->write_some();
@@ -231,10 +231,10 @@ class SocketCommunicator final : public Communicator {
   }
 
   int rank_;
-  std::vector<std::unique_ptr<Connection>> connections_;  ///< by rank; none to this one
+  std::vector<std::unique_ptr<Connection>> connections_;  ///< by rank; null for this rank
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> groups_;
-  std::vector<pollfd> polled_;  ///< kept, like the next ones, so that only first calls allocate
+  std::vector<pollfd> polled_;  ///< kept like the next members, so that only first calls allocate
   std::vector<std::byte> scratch_;
   std::vector<const std::byte*> terms_;
   std::vector<std::int64_t> counts_;

@@ -1,8 +1,7 @@
 #pragma once
-// Ranks as processes of one machine, without MPI: each pair of ranks shares a connected stream
-// socket, made before the processes start, so that there are no names, no ports and nothing to
-// clean up. Sums are added in the order of the ranks, as over loopback, so that results are
-// deterministic.
+// Ranks as processes of one machine, without MPI. Each pair of ranks shares a connected stream
+// socket that is made before the processes start. So there are no names, no ports and nothing to
+// clean up. Sums are added in rank order, as over loopback, so results are deterministic.
 #include <memory>
 #include <vector>
 
@@ -10,12 +9,14 @@
 
 namespace stratplan {
 
-/// This rank's end of the mesh. `sockets`: one stream socket per rank, connected to it; its own
-/// place holds -1. Takes them over. Whatever a verb meets is a CommunicationError naming the peer:
-/// one that is gone, a message of another size, another collective.
+/// Makes this rank's communicator. `sockets` holds one stream socket per rank, connected to that
+/// rank, and -1 at this rank's own place. The communicator owns the sockets. Its calls throw a
+/// CommunicationError that names the peer: it has ended, sends a message of another size, or calls
+/// another collective.
 std::unique_ptr<Communicator> make_socket_communicator(int rank, const std::vector<int>& sockets);
 
-/// The ends of a full mesh: [rank][peer]. Throws EnvironmentError: too many open files.
+/// Connects every two ranks by a socket pair; returns the descriptors as [rank][peer]. Throws
+/// EnvironmentError if there are too many open files.
 std::vector<std::vector<int>> connect_all(int ranks);
 
 }  // namespace stratplan

@@ -6,7 +6,7 @@
 namespace stratplan {
 namespace {
 
-/// Pieces of one call begin at multiples of this, so that sums may use vectors.
+/// Alignment of a call's pieces in bytes, so that sums can use vector instructions.
 constexpr std::int64_t alignment = 64;
 
 Bytes aligned(Bytes bytes) { return {(bytes.value + alignment - 1) / alignment * alignment}; }
@@ -17,7 +17,7 @@ Bytes room_for(std::span<const Communicator::Parcel> parcels) {
   return room;
 }
 
-/// A piece of a call's memory.
+/// Returns the next free piece of a call's memory.
 template <class Call>
 std::byte* take(Call& call, Bytes bytes) {
   std::byte* place = call.memory.get() + call.taken.value;
@@ -41,8 +41,8 @@ Communicator::Group StagedCommunicator::group(const std::vector<int>& ranks) {
   return handle;
 }
 
-/// A call with that much host memory, on a stream that has been told to wait for the kernels so
-/// far.
+/// Returns a call with `bytes` bytes of host memory, and makes the stream wait for all kernels
+/// enqueued so far.
 StagedCommunicator::Call& StagedCommunicator::begin(Stream stream, Bytes bytes) {
   Calls& of_stream = calls(stream);
   if (of_stream.used == of_stream.all.size()) of_stream.all.push_back(std::make_unique<Call>());
@@ -113,7 +113,7 @@ void StagedCommunicator::reduce_scatter(Stream stream, Group group, const void* 
   end(stream);
 }
 
-/// In place on the host, whether or not it is on the device.
+/// The host buffer is always used in place, even if input and output differ on the device.
 void StagedCommunicator::all_gather(Stream stream, Group group, const void* input, void* output,
                                     std::span<const std::int64_t> counts, DataType type) {
   const std::size_t index = index_in(group);

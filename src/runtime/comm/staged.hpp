@@ -1,8 +1,8 @@
 #pragma once
-// A way between ranks for addresses of a device, by way of the host: what is sent is downloaded,
-// another communicator moves it between host buffers, what arrives is uploaded. Works over any of
-// them: threads that share a device (comm/loopback.hpp, deterministic), sockets, an MPI that knows
-// no devices.
+// Communication between addresses of a device through the host. Data to send are downloaded,
+// another communicator moves them between host buffers, and received data are uploaded. That
+// communicator may use threads that share a device (comm/loopback.hpp, deterministic), sockets, or
+// an MPI that does not know devices.
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -13,17 +13,16 @@
 
 namespace stratplan {
 
-/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the
-/// host waits for that, and for the download. Without overlap it returns when what arrived is on
-/// the device; with overlap, that is seen to by the poll or synchronize that finds it arrived. Host
-/// buffers are kept.
+/// Each call first waits, on the host, for all work enqueued on the stream of Stream::Compute, and
+/// for the download. Without overlap it returns when the received data are on the device. With
+/// overlap, poll() or synchronize() uploads them after they have arrived. Host buffers are kept.
 class StagedCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both must outlive this; the addresses are those of `backend`.
+  /// Both must outlive this object. Addresses are those of `backend`.
   StagedCommunicator(Communicator& inner, Backend& backend);
   ~StagedCommunicator() override;
 
-  /// The way between the host buffers, for what lies on the host.
+  /// The communicator between host buffers, for data that lie in host memory.
   Communicator& inner() { return inner_; }
 
   Group group(const std::vector<int>& ranks) override;
@@ -50,30 +49,30 @@ class StagedCommunicator final : public CommunicatorDecorator {
     const std::byte* host;
     Bytes bytes;
   };
-  /// One verb under way, and the host memory that it works on.
+  /// One call under way, and its host memory.
   struct Call {
     std::unique_ptr<std::byte, Release> memory;
     Bytes capacity{}, taken{};
     std::vector<Parcel> sends, receives;
     std::vector<Upload> uploads;
   };
-  /// The first `used` are under way; the others wait to be used again.
+  /// The first `used` calls are under way; the others are kept for reuse.
   struct Calls {
     std::vector<std::unique_ptr<Call>> all;
     std::size_t used = 0;
-    Backend::Event ready = Backend::none;  ///< of the kernels before the last
+    Backend::Event ready = Backend::none;  ///< the end of the kernels before the latest call
   };
 
   Calls& calls(Stream stream) { return calls_[static_cast<std::size_t>(stream)]; }
   Call& begin(Stream stream, Bytes bytes);
   std::byte* download(Stream stream, Call& call, const void* device, Bytes bytes);
-  /// For the first `bytes` of a place in host memory, once they have arrived there.
+  /// Notes that `bytes` bytes must be uploaded once they have arrived at `host`.
   static void upload_later(Call& call, void* device, const std::byte* host, Bytes bytes);
   void end(Stream stream);
   std::size_t index_in(Group group) const { return indices_.at(static_cast<std::size_t>(group)); }
 
   Backend& backend_;
-  std::vector<std::size_t> indices_;  ///< by group: this rank's place among its members
+  std::vector<std::size_t> indices_;  ///< by group: this rank's index among the members
   std::array<Calls, 3> calls_;        ///< by stream
   bool overlap_ = false;
 };

@@ -6,7 +6,7 @@
 
 namespace stratplan {
 
-/// Each communicator once.
+/// Calls call(communicator) for each communicator.
 template <class Call>
 void TransportsCommunicator::each(const Call& call) {
   call(inner_);
@@ -19,7 +19,8 @@ Communicator& TransportsCommunicator::transport(const std::string& name) {
   const auto known = transports_.find(name);
   if (known == transports_.end())
     throw EnvironmentError(fmt::format(
-        "the plan sends by {}, which is not to be had here; --communicator decides for all", name));
+        "the plan uses transport {}, which is not available here; --communicator sets one for all",
+        name));
   return *known->second;
 }
 

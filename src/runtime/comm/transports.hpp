@@ -1,5 +1,6 @@
 #pragma once
-// Several ways between the same ranks, for plans that choose among them (partition/execution.hpp).
+// Several transports between the same ranks, for plans that choose among them
+// (partition/execution.hpp).
 #include <map>
 #include <string>
 
@@ -7,18 +8,19 @@
 
 namespace stratplan {
 
-/// Exchanges and collectives that name no way are the first one's. Waiting for a stream waits for
-/// what is under way on it along all of them.
+/// Exchanges and collectives without a named transport use the first communicator. Waiting for a
+/// stream waits for the calls of all transports on it.
 class TransportsCommunicator final : public CommunicatorDecorator {
  public:
-  /// Nothing is known of ways beyond the first yet; it must outlive this.
+  /// `first` must outlive this object. Others are added by add().
   explicit TransportsCommunicator(Communicator& first) : CommunicatorDecorator(first) {}
-  /// `communicator` must outlive this; it may be the first.
+  /// Adds a transport. `communicator` must outlive this object, and may be the first.
   void add(const std::string& name, Communicator& communicator) {
     transports_[name] = &communicator;
   }
 
-  /// The first one if `name` is empty. Throws EnvironmentError if there is none of that name.
+  /// Returns the named transport; the first communicator if `name` is empty. Throws
+  /// EnvironmentError if there is no transport of that name.
   Communicator& transport(const std::string& name) override;
   void synchronize(Stream stream) override;
   void overlap(bool wanted) override;

@@ -1,5 +1,5 @@
-// Activations with a parameter or a neighbourhood. Where a kernel reads and writes element for
-// element, the destination may be one of the reads.
+// Activations with a parameter (PReLU) or over all channels (softmax). Where a kernel works element
+// by element, the destination may be one of the reads.
 #include "runtime/cpu/column_sums.hpp"
 #include "runtime/cpu/vector_math.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t row_grain = 16;  ///< rows of channels
 
-/// PReLU both ways: the sign is x's, the value v (x or dy).
+/// PReLU forward (v = x) and backward (v = dy): y is v where x is positive, slope * v elsewhere.
 SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, float* y,
                           std::int64_t rows, std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, v += channels, y += channels) {
@@ -17,7 +17,7 @@ SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, fl
   }
 }
 
-/// Of x * dy where x is not positive.
+/// Terms of the gradient of the slope: x * dy where x is not positive.
 struct SlopeTerm {
   static constexpr int count = 1;
   const float* x;

@@ -1,6 +1,7 @@
 // Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are
-// made in double once per set, the passes over the data are in float: y = (x - mean) * factor +
-// shift, so that a large mean costs no digits.
+// computed in double, once per statistics set. The passes over the data are in float:
+//   y = (x - mean) * factor + shift
+// The mean is subtracted first, so that a large mean costs no digits.
 #include <cmath>
 #include <numeric>
 
@@ -26,15 +27,16 @@ struct MomentTerm {
   }
 };
 
-/// What a normalization's gradient reads and writes.
+/// The tensors that the gradient of a normalization reads and writes.
 struct GradientSources {
   const float *x, *dy;
-  const float* y;  ///< of the activation, if there is one
-  float slope;     ///< of the activation where y is not positive
-  float* passed;   ///< dy behind the activation, if something is added before it
+  const float* y;  ///< output of the activation; null if there is none
+  float slope;     ///< slope of the activation where y is not positive
+  float* passed;   ///< written if there is an addend: the gradient of the activation's input
 };
 
-/// Of dy, behind the activation if there is one, and of dy * (x - mean).
+/// Terms of two sums: dy, and dy * (x - mean). If `activated`, dy is first replaced by the gradient
+/// of the activation's input. If `passes`, that gradient is also stored.
 template <bool activated, bool passes>
 struct GradientTerm {
   static constexpr int count = 2;
@@ -91,9 +93,9 @@ SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels,
   sum_columns(term, rows, channels, begin, end);
 }
 
-/// y = activation((x - mean) * factor + shift + addend); a ReLU is a leaky one of slope 0.
+/// y = activation((x - mean) * factor + shift + addend). A ReLU is a leaky ReLU of slope 0.
 struct Normalization {
-  const float *x, *addend;  ///< the addend may be missing
+  const float *x, *addend;  ///< the addend may be null
   float* y;
   const float *mean, *factor, *shift;
   bool activates;
@@ -122,7 +124,7 @@ SP_CLONES void normalize_rows(Normalization k, std::int64_t rows, std::int64_t c
               : normalize<false, false>(k, rows, channels);
 }
 
-/// Where the kernel reads and writes from `start` on; its coefficients lie where the others are.
+/// Returns the operands of the kernel from element `start` on, with the given coefficients.
 Normalization normalization(const Kernel& kernel, const KernelCall& call, std::int64_t start,
                             const float* mean, const float* factor) {
   return {call.read(0) + start,
@@ -135,7 +137,8 @@ Normalization normalization(const Kernel& kernel, const KernelCall& call, std::i
           static_cast<float>(kernel.epilogue().slope())};
 }
 
-/// `y`: which of the reads it is. `passed`: which of the writes, if any.
+/// Returns the operands of the gradient from element `start` on. `y`: index of the activation's
+/// output among the reads. `passed`: index of a write, used only if there is an addend.
 GradientSources gradient_sources(const Kernel& kernel, const KernelCall& call, std::int64_t start,
                                  std::size_t y, std::size_t passed) {
   return {call.read(0) + start, call.read(1) + start,
@@ -191,7 +194,8 @@ struct Moments {
   double reciprocal_deviation;
 };
 
-/// Of the channels from `first` that share them, in a set whose sums are [2][channels].
+/// Returns the moments that the group of channels from `first` on shares. `sums`: sums and sums of
+/// squares of the set, [2][channels].
 Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t first) {
   const double terms = kernel.sets().terms(set);
   double sum = 0, squares = 0;
@@ -212,7 +216,8 @@ void for_each_channel(const Kernel& kernel, const double* sums, std::int64_t set
   }
 }
 
-/// This rank's share of each set: samples times positions, of all that the set has.
+/// Returns this rank's share of a set: the rank's samples times positions, divided by the terms of
+/// the set.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets().set_of(n) == set;
@@ -273,14 +278,11 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
       sum_gradients(gradient_sources(kernel, call, start, 3, 3), mean, sum, run.rows, channels,
                     begin, end);
     });
-    for_each_channel(
-        kernel, of_set, run.set,
-        [&](std::int64_t c,
-            // what rounding the mean to float has left out, then to units of the deviation
-            const Moments& m) {
-          sum[channels + c] =
-              (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
-        });
+    // Corrects for the mean's rounding to float, then scales to units of the deviation.
+    for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) {
+      sum[channels + c] =
+          (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
+    });
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     double dscale = 0, dshift = 0;
@@ -301,12 +303,11 @@ void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   for_each_run(kernel, [&](const Run& run) {
     const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
     const double terms = kernel.sets().terms(run.set);
-    const auto mean_of =
-        [&](const double* sums,
-            std::int64_t c) {  // over the group of c, each channel's with its scale
-          const std::int64_t group = kernel.sets().group_channels, first = c / group * group;
-          return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;
-        };
+    // Mean over the group of channel c; each channel's sum is multiplied by the channel's scale.
+    const auto mean_of = [&](const double* sums, std::int64_t c) {
+      const std::int64_t group = kernel.sets().group_channels, first = c / group * group;
+      return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;
+    };
     for_each_channel(
         kernel, call.read<double>(2) + run.set * 2 * channels, run.set,
         [&](std::int64_t c, const Moments& m) {

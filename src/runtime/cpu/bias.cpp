@@ -1,4 +1,4 @@
-// Biases, and the activation behind them; a ReLU is a leaky one of slope 0.
+// Biases, and the activation after them. A ReLU is a leaky ReLU of slope 0.
 #include "runtime/cpu/column_sums.hpp"
 
 namespace stratplan::cpu {
@@ -28,7 +28,7 @@ SP_CLONES void activate_run(float* y, float slope, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = leak(y[i], y[i], slope);
 }
 
-/// Of dy in front of the activation, which is kept.
+/// Terms of the bias gradient: the gradient of the activation's input, which is also stored in dx.
 struct ActivatedTerm {
   static constexpr int count = 1;
   const float *dy, *y;

@@ -1,6 +1,6 @@
-// Functions of two tensors (network/binary.hpp). An input whose element is read at several places
-// has a step of 0 there. Outputs may be one of the inputs, element for element: ivdep, not
-// restrict.
+// Functions of two tensors (network/binary.hpp). Where one element of an input is read at several
+// positions, the input's step is 0. An output may be one of the inputs, element for element, so
+// loops are marked ivdep and pointers are not restrict.
 #include <array>
 
 #include "runtime/cpu/kernels.hpp"
@@ -8,13 +8,14 @@
 namespace stratplan::cpu {
 namespace {
 
-/// Runs of channels, the same element or the next at each step.
+/// Runs of channels. A step is 0 (the same element for all channels) or 1 (the next element).
 struct Runs {
   const float *a, *b, *dy;
   std::int64_t a_step, b_step;
 };
 
-/// A loop for each pair of steps, which the compiler makes vectors of.
+/// Calls loop(a_step, b_step) with the steps as compile-time constants, so that each pair of steps
+/// has a vectorized loop.
 template <class Loop>
 [[gnu::always_inline]] inline void with_steps(const Runs& at, Loop loop) {
   using Same = std::integral_constant<std::int64_t, 0>;
@@ -41,7 +42,7 @@ template <class Row, int which>
   });
 }
 
-/// Adds to one sum for each channel.
+/// Adds the gradient of each channel to the channel's sum.
 template <class Row, int which>
 [[gnu::always_inline]] inline void add_to_channels(const Runs& at, double* sums,
                                                    std::int64_t count) {
@@ -51,7 +52,8 @@ template <class Row, int which>
   });
 }
 
-/// Of all channels; in lanes, whose order of summation does not depend on the instruction set.
+/// Returns the sum of the gradient over all channels. Eight partial sums make the order of
+/// summation independent of the instruction set.
 template <class Row, int which>
 [[gnu::always_inline]] inline double sum_of_channels(const Runs& at, std::int64_t count) {
   constexpr std::int64_t lanes = 8;
@@ -70,8 +72,8 @@ template <class Row, int which>
   return sum;
 }
 
-// Functions of their own, because only such can be compiled for several instruction sets; flat,
-// because calls would keep the loops from being made of vectors.
+// Each loop is a function of its own, because only functions can be compiled for several
+// instruction sets. They are flattened, because calls would prevent vectorization.
 #define SP_ROW_LOOPS(Row)                                                                         \
   [[gnu::flatten]] SP_CLONES void values_of_##Row(const Runs& at, float* y, std::int64_t count) { \
     values<binary::Row>(at, y, count);                                                            \
@@ -114,7 +116,8 @@ const Loops& loops_of(const Kernel& kernel) {
   return loops[static_cast<std::size_t>(kernel.as<Binary>().function)];
 }
 
-/// Offsets into a tensor at places of another, which has more elements along some axes.
+/// Offsets into a tensor of `shape` at positions of a tensor of shape `places`, which has more
+/// elements along some axes.
 class Steps {
  public:
   Steps(const Shape& shape, const Shape& places) {
@@ -145,7 +148,7 @@ struct Tensors {
   }
 };
 
-/// visit(position, runs) for the positions [begin, end) of y, in memory order.
+/// Calls visit(position, runs) for the positions [begin, end) of y, in memory order.
 template <class Visit>
 void for_positions(const Shape& y, const Tensors& tensors, std::int64_t begin, std::int64_t end,
                    Visit visit) {
@@ -156,7 +159,7 @@ void for_positions(const Shape& y, const Tensors& tensors, std::int64_t begin, s
   }
 }
 
-/// Tensors of one shape are one run of elements.
+/// Returns the shape of y. If all tensors have this shape, returns it as one run of elements.
 Shape merged(const Kernel& kernel) {
   if (kernel.x != kernel.y || kernel.as<Binary>().second != kernel.y) return kernel.y;
   Shape flat;
@@ -164,7 +167,7 @@ Shape merged(const Kernel& kernel) {
   return flat;
 }
 
-/// visit(runs, first channel's offset in y, channels) for pieces of y.
+/// Calls visit(runs, offset of the first channel in y, number of channels) for pieces of y.
 template <class Visit>
 void for_runs(const Kernel& kernel, const float* a, const float* b, const float* dy, Visit visit) {
   const Shape y = merged(kernel);
@@ -183,8 +186,8 @@ void for_runs(const Kernel& kernel, const float* a, const float* b, const float*
               });
 }
 
-/// The positions of y at which an element of `repeated` is read: all along the axes where it has
-/// one.
+/// Calls visit(runs) for the positions of y that read the element at `position` of `repeated`.
+/// These are all positions along the axes where `repeated` has one element.
 template <class Visit>
 void for_repeats(const Shape& repeated, const Shape& y, std::int64_t position,
                  const Tensors& tensors, Visit visit) {
@@ -202,10 +205,10 @@ void for_repeats(const Shape& repeated, const Shape& y, std::int64_t position,
       for (std::int64_t w = along_w.first; w < along_w.second; ++w) visit(tensors.at(n, d, h, w));
 }
 
-constexpr std::int64_t summed_channels = 64;  ///< whose sums are held at a time
+constexpr std::int64_t summed_channels = 64;  ///< channels whose sums are held at a time
 
-/// Sums over the places where an element is read. Units of work are positions by blocks of
-/// channels.
+/// Writes the gradient of an input that is read repeatedly: for each element, the sum over the
+/// positions of y that read the element. A unit of work is one position and one block of channels.
 void sum_repeats(const Kernel& kernel, const Tensors& tensors, const GradientLoops& gradient,
                  float* dx) {
   const Shape &repeated = kernel.differentiated(), &y = kernel.y;
@@ -247,7 +250,8 @@ void binary_forward(const Kernel& kernel, const KernelCall& call) {
            });
 }
 
-/// What the gradient does not depend on is not read: anything of the input's shape stands for it.
+/// An input that the gradient does not depend on is no operand. dy takes its place; its values do
+/// not matter.
 void binary_backward(const Kernel& kernel, const KernelCall& call) {
   const Binary& binary = kernel.as<Binary>();
   const auto which = static_cast<std::size_t>(binary.of);

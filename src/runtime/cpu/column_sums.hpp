@@ -1,7 +1,7 @@
 #pragma once
-// Sums down the columns of a row-major matrix, in double, at about the speed at which memory
-// delivers it: rows are taken in blocks that fit the first-level cache, and within a block a panel
-// of sixteen columns keeps its sums in registers. No float sums: there is no error to argue about.
+// Column sums of a row-major matrix, in double, at about the speed of memory. Rows are taken in
+// blocks that fit the first-level cache. Within a block, a panel of sixteen columns keeps its sums
+// in registers. The sums are never in float, so their rounding error is negligible.
 #include <cstdint>
 
 #include "runtime/cpu/kernels.hpp"
@@ -10,13 +10,14 @@ namespace stratplan::cpu {
 
 inline constexpr std::int64_t summed_columns = 16;
 
-/// Four lanes: what the instruction sets convert between float and double at once.
+/// Four lanes: the instruction sets convert four numbers between float and double at once.
 using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
 using Double4 = double __attribute__((vector_size(32), aligned(8), may_alias));
 
-/// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element,
-/// column, first, last) those of four columns, add_one(element, column, channels) those of one,
-/// straight into term.sums, [count][channels].
+/// Adds the terms of rows [first_row, last_row) in the sixteen columns from `column` on to
+/// term.sums. A `Term` has Term::count (1 or 2) sums per column; its `sums` is [count][channels].
+/// add(element, column, first, last) adds the terms of four columns to `first` and `last`.
+/// add_one(element, column, channels) adds the terms of one column to term.sums.
 template <class Term>
 [[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row,
                                              std::int64_t last_row, std::int64_t column,
@@ -24,8 +25,8 @@ template <class Term>
   Double4* const first = reinterpret_cast<Double4*>(term.sums + column);
   Double4* const last =
       reinterpret_cast<Double4*>(term.sums + (Term::count - 1) * channels + column);
-  Double4 a0 = first[0], a1 = first[1], a2 = first[2],
-          a3 = first[3];  // named, so that they are registers
+  // Named variables stay in registers; an array would not.
+  Double4 a0 = first[0], a1 = first[1], a2 = first[2], a3 = first[3];
   Double4 b0 = last[0], b1 = last[1], b2 = last[2], b3 = last[3];
   for (std::int64_t row = first_row; row < last_row; ++row) {
     const std::int64_t element = row * channels + column;

@@ -1,4 +1,5 @@
-// The backend on processors: oneDNN for what multiplies matrices, own loops for what moves memory.
+// The backend on processors: oneDNN and own kernels for convolutions (convolution/), own loops for
+// all other kinds.
 #include <fmt/format.h>
 
 #include "model/partition/program/contraction.hpp"
@@ -59,17 +60,17 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::ConvolutionBackwardFilter:
     case KernelKind::UpsampleForward:
     case KernelKind::UpsampleBackward:
-    case KernelKind::CopyRegion: break;  // more than a function: see prepare
+    case KernelKind::CopyRegion: break;  // not a single function: see prepare()
     case KernelKind::Convert:
     case KernelKind::Unscale:
-    case KernelKind::AdjustLossScale: break;  // not computed here
+    case KernelKind::AdjustLossScale: break;  // mixed precision: rejected by prepare()
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
 }
 
-/// Coefficients or sums per channel, at most four floats or two doubles each; rows of channels per
-/// thread.
+/// Returns a kernel's scratch memory: coefficients or sums per channel, at most four floats or one
+/// double each, or rows of channels per thread.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -100,13 +101,16 @@ class CpuBackend : public HostBackend {
 
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
                                           const std::string& choice) override {
-    omp_set_num_threads(threads_);  // a primitive remembers for how many threads it was made
+    // A oneDNN primitive keeps the number of threads for which it was made.
+    omp_set_num_threads(threads_);
     check_shapes(kernel);
     require_single_precision(kernel, name());
     if (is_contraction(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
     if (!choice.empty())
-      throw EnvironmentError(fmt::format("the cpu backend has one implementation of {}, not {}",
-                                         kernel.key(), choice));
+      throw EnvironmentError(
+          fmt::format("the plan computes {} with {}, but the cpu backend has only one "
+                      "implementation of it; make the plan anew on this machine",
+                      kernel.key(), choice));
     switch (kernel.kind) {
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
       case KernelKind::UpsampleForward:
@@ -120,8 +124,8 @@ class CpuBackend : public HostBackend {
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
                std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
-    omp_set_num_threads(
-        threads_);  // a setting of the calling thread; ranks may be threads of one process
+    // The setting belongs to the calling thread, and ranks may be threads of one process.
+    omp_set_num_threads(threads_);
     HostBackend::enqueue(stream, kernel, reads, writes, workspace, context);
   }
 

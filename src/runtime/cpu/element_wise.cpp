@@ -1,4 +1,5 @@
-// Element-wise kernels. Outputs may be one of the inputs, element for element: ivdep, not restrict.
+// Element-wise kernels. An output may be one of the inputs, element for element, so loops are
+// marked ivdep and pointers are not restrict.
 #include <cmath>
 
 #include "model/base/philox.hpp"
@@ -28,8 +29,8 @@ SP_CLONES void sgd_run(const float* weights, const float* gradient, const float*
   }
 }
 
-/// A run of `count` elements that starts at global element `first`; four elements share a block of
-/// random numbers.
+/// Applies dropout to a run of `count` elements that starts at global element `first`. Four
+/// consecutive elements share a block of random numbers.
 void dropout_run(const RandomStream& random, std::uint64_t first, double probability,
                  const float* x, float* y, std::int64_t count) {
   const float scale = static_cast<float>(1 / (1 - probability));
@@ -43,8 +44,8 @@ void dropout_run(const RandomStream& random, std::uint64_t first, double probabi
 
 }  // namespace
 
-/// Any of the reads may be the destination: the sum of a block is built in a small buffer of its
-/// own.
+/// Any of the reads may be the destination, so the sum of a block is built in a separate small
+/// buffer.
 void add(const Kernel& kernel, const KernelCall& call) {
   if (call.reads.size() == 2) {
     in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {

@@ -1,15 +1,17 @@
 #pragma once
-// The cpu backend's own kernels, one per kind that oneDNN does not do. Tensors are channels last: a
-// "row" is the run of channels at one position, and loops run along it. Sums are accumulated in
-// double, in an order that depends on nothing but the local shape, so that runs repeat bit by bit.
+// The cpu backend's own kernels, for all kinds but convolutions. Their operands are listed in
+// model/partition/program/kernel.hpp. Tensors are channels last. A "row" is the run of channels at
+// one position, and loops run along it. Sums are accumulated in double. Their order depends on the
+// local shape alone, so that runs repeat bit by bit.
 #include <omp.h>
 
 #include <algorithm>
 
 #include "runtime/device/host_backend.hpp"
 
-/// A leaf compiled for several instruction sets, chosen when the program is loaded. Off under
-/// sanitizers, whose run time is not yet up by then.
+/// Marks a leaf function to be compiled for several instruction sets. The loader chooses one when
+/// the program starts. Off under sanitizers, because their run time is not yet initialized at that
+/// moment.
 #ifdef STRATPLAN_CLONES
 #define SP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -25,8 +27,8 @@ constexpr std::int64_t positions(const Shape& shape) {
 /// Fewer elements are not worth a thread.
 constexpr std::int64_t element_grain = 4096;
 
-/// Calls body(begin, end) on pieces of [0, count), each a multiple of `grain` long but the last, on
-/// as many threads as this one may use.
+/// Calls body(begin, end) on pieces of [0, count), in parallel on as many threads as the calling
+/// thread may use. Every piece but the last is a multiple of `grain` long.
 template <class Body>
 void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
   const std::int64_t grains = (count + grain - 1) / grain;
@@ -40,14 +42,14 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
-/// `value` where `sign` is positive, slope times it elsewhere: a leaky ReLU, and with slope 0 a
-/// ReLU. A sum of two, because compilers branch around products that may not be needed, and then
-/// make no vectors.
+/// Returns `value` where `sign` is positive, slope * value elsewhere: a leaky ReLU, or a ReLU if
+/// slope is 0. The result is a sum of two terms, because compilers branch around a product that may
+/// not be needed, and then do not vectorize.
 [[gnu::always_inline]] inline float leak(float sign, float value, float slope) {
   const float above = sign > 0 ? value : 0, below = sign > 0 ? 0 : value;
   return above + slope * below;
 }
-/// The same of the compiler's vectors.
+/// The same for the compiler's vector types.
 template <class Vector>
 [[gnu::always_inline]] inline Vector leak(Vector sign, Vector value, float slope) {
   return sign > Vector{} ? value : slope * value;
@@ -94,7 +96,8 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call);
 void running_average(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
 
-/// What the local response kernels need: a row and its neighbourhoods per thread.
+/// Returns the scratch memory of the local response kernels: three rows of channels per thread, one
+/// of them padded.
 Bytes local_response_workspace(const Kernel& kernel);
 void sgd(const Kernel& kernel, const KernelCall& call);
 void sgd_nesterov(const Kernel& kernel, const KernelCall& call);
@@ -103,9 +106,10 @@ void adamw(const Kernel& kernel, const KernelCall& call);
 void squared_norms(const Kernel& kernel, const KernelCall& call);
 void lars(const Kernel& kernel, const KernelCall& call);
 
-/// CopyRegion, its loops merged once and for all.
+/// Prepares CopyRegion. Loops over adjacent elements are merged here, once per kernel.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);
-/// UpsampleForward and UpsampleBackward, what each row mixes worked out once and for all.
+/// Prepares UpsampleForward or UpsampleBackward. The elements that each position mixes are worked
+/// out here, once per kernel.
 std::unique_ptr<HostKernel> prepare_upsampling(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

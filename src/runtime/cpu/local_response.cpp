@@ -1,13 +1,13 @@
-// Local response normalization; the formulas are in reference/activations.cpp. A row of channels at
-// a time, with zeros on both sides, so that sums over neighbours are sums of shifted rows.
+// Local response normalization; the formulas are in reference/activations.cpp. Each row of channels
+// is padded with zeros on both sides, so that sums over neighbours are sums of shifted rows.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vector_math.hpp"
 
 namespace stratplan::cpu {
 namespace {
 
-/// One thread's rows of floats: `padded` has size / 2 zeros before and behind its channels, the
-/// others have channels alone.
+/// The scratch rows of one thread. `padded` has size / 2 zeros before and after its channels; the
+/// other rows have no padding.
 struct Rows {
   float *padded, *sums, *power;
 };
@@ -16,7 +16,7 @@ std::int64_t thread_floats(const Kernel& kernel) {
   return (3 * kernel.x[Axis::C] + kernel.as<LocalResponse>().size + 15) / 16 * 16;
 }
 
-/// Of the calling thread, with the zeros in place.
+/// Returns the rows of the calling thread, with the zeros in place.
 Rows rows_of_thread(const Kernel& kernel, void* workspace) {
   const std::int64_t channels = kernel.x[Axis::C], size = kernel.as<LocalResponse>().size;
   float* padded = static_cast<float*>(workspace) + omp_get_thread_num() * thread_floats(kernel);
@@ -40,7 +40,8 @@ SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t cha
   }
 }
 
-/// Sums of squares to scales, and to their powers of -beta.
+/// Replaces the sums of squares by scales, k + factor * sum, and writes the scales' powers of -beta
+/// to `power`.
 SP_CLONES void scale_row(float* sums, float* power, float k, float factor, float beta,
                          std::int64_t channels) {
 #pragma GCC ivdep
@@ -67,7 +68,7 @@ SP_CLONES void gradient_row(const float* x, const float* dy, const float* power,
   for (std::int64_t c = 0; c < channels; ++c) dx[c] = dy[c] * power[c] - factor * x[c] * sums[c];
 }
 
-/// The scales of the channels of x and their powers, in rows.sums and rows.power.
+/// Writes the scales of the channels of x to rows.sums and their powers to rows.power.
 void find_scales(const Kernel& kernel, const float* x, const Rows& rows) {
   const LocalResponse& response = kernel.as<LocalResponse>();
   const std::int64_t channels = kernel.x[Axis::C];

@@ -9,7 +9,7 @@ void copy_run(const T* source, T* destination, const CopyLoop& run) {
   if (run.source_stride == 1 && run.destination_stride == 1) {
     if (run.count >= 16) {
       std::memcpy(destination, source, static_cast<std::size_t>(run.count) * sizeof(T));
-    } else {  // a call would cost more than the copy
+    } else {  // a call of memcpy would cost more than the copy
       for (std::int64_t i = 0; i < run.count; ++i) destination[i] = source[i];
     }
   } else {
@@ -61,7 +61,7 @@ class CopyKernel : public HostKernel {
     });
   }
 
-  /// Iterations [begin, end) of loop `depth` and all inside it.
+  /// Runs iterations [begin, end) of loop `depth` and all loops inside it.
   template <class T>
   void walk(const T* source, T* destination, std::size_t depth, std::int64_t begin,
             std::int64_t end) const {

@@ -1,5 +1,6 @@
-// The optimizers but SGD with momentum; formulas in model/network/training.hpp. Element-wise and in
-// place: ivdep, not restrict.
+// All optimizers except SGD with momentum (element_wise.cpp). The formulas are in
+// model/network/training.hpp. Updates are element-wise and in place, so loops are marked ivdep and
+// pointers are not restrict.
 #include <cmath>
 
 #include "runtime/cpu/kernels.hpp"
@@ -47,7 +48,7 @@ SP_CLONES void lars_run(const float* weights, const float* gradient, const float
   }
 }
 
-/// Coefficients of one update, the corrections for the running means' start at zero folded in.
+/// Coefficients of one update. They include the corrections for running means that start at zero.
 struct AdamRates {
   AdamRates(const KernelContext& context, bool decoupled) {
     const StepNumbers& now = *context.now;
@@ -88,8 +89,8 @@ void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   });
 }
 
-/// Eight sums side by side whatever the vector length, so that every machine adds in the same
-/// order.
+/// Returns the sum of squares. Eight partial sums, whatever the vector length, make every machine
+/// add in the same order.
 SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
   constexpr std::int64_t lanes = 8;
   double sums[lanes] = {};

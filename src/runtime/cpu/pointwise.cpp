@@ -1,5 +1,6 @@
-// Pointwise functions (network/pointwise.hpp): two loops for each row. Outputs may be one of the
-// inputs, element for element: ivdep, not restrict.
+// Pointwise functions: a loop for values and a loop for gradients per row of network/pointwise.hpp.
+// An output may be one of the inputs, element for element, so loops are marked ivdep and pointers
+// are not restrict.
 #include <cmath>
 
 #include "runtime/cpu/kernels.hpp"
@@ -20,8 +21,8 @@ struct Math {
   static float sqrt(float x) { return std::sqrt(x); }
 };
 
-// Functions of their own, because only such can be compiled for several instruction sets; flat,
-// because calls would keep the loops from being made of vectors.
+// Each loop is a function of its own, because only functions can be compiled for several
+// instruction sets. They are flattened, because calls would prevent vectorization.
 #define SP_ROW_LOOPS(Row)                                                                          \
   [[gnu::flatten]] SP_CLONES void value_of_##Row(const float* x, float* y, Constants constants,    \
                                                  std::int64_t count) {                             \

@@ -1,5 +1,6 @@
-// Pooling along rows of channels: each output row gathers from, or scatters to, the input rows that
-// its window covers. Samples run in parallel, so that scattered sums keep one order.
+// Pooling along rows of channels. Each output row gathers from, or scatters to, the input rows that
+// its window covers. Only samples run in parallel, so that scattered sums are added in a fixed
+// order.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vectors.hpp"
 #include "runtime/device/tensor.hpp"
@@ -7,8 +8,8 @@
 namespace stratplan::cpu {
 namespace {
 
-/// The input rows under one window: the forward passes take them together, so that results stay in
-/// registers. Large windows come in pieces.
+/// The input rows under one window. Forward passes take them together, so that results stay in
+/// registers. Windows of more than `capacity` rows are split into pieces.
 struct TapRows {
   static constexpr int capacity = 64;
   const float* row[capacity];
@@ -16,7 +17,8 @@ struct TapRows {
   int count = 0;
 };
 
-/// best and index of what they hold and of all rows; of equal elements the first stays.
+/// Updates `best` to the maximum of itself and all rows, and `index` to the tap of that maximum. Of
+/// equal elements the first stays.
 SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index,
                         std::int64_t channels) {
   std::int64_t c = 0;
@@ -132,7 +134,8 @@ void for_taps_together(const Kernel& kernel, const float* x, const Place& at,
   if (rows.count > 0) visit(rows);
 }
 
-/// 1 / divisor of an average window; 0 for one of nothing but padding.
+/// Returns 1 / divisor of an averaging window, or 0 if the divisor is 0 (the window reads nothing
+/// but padding).
 float share(const Kernel& kernel, const WindowTaps& taps) {
   const auto& [windows, count_padding] = kernel.as<PoolAttributes>();
   const auto& [d, h, w] = windows;

@@ -1,7 +1,6 @@
-// Upsampling along rows of channels. In both directions each row that is written gathers the rows
-// that belong to it: forward the one or two input elements along each axis that an output element
-// mixes, backward the output elements that mix an input element. So rows are independent of each
-// other.
+// Upsampling along rows of channels. Each written row gathers the rows that contribute to it, so
+// written rows are independent of each other. Forward, an output element gathers one or two input
+// elements along each axis. Backward, an input element gathers the output elements that read it.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/device/tensor.hpp"
 
@@ -12,7 +11,7 @@ struct Source {
   std::int64_t position = 0;
   float share = 1;
 };
-/// Per position that is written along one axis: what it gathers.
+/// For each written position along one axis: the positions that it gathers, with their shares.
 using Gather = std::vector<std::vector<Source>>;
 
 Gather gather_along(const Scale& scale, std::int64_t inputs, std::int64_t outputs, bool backward) {
@@ -35,7 +34,8 @@ Gather gather_along(const Scale& scale, std::int64_t inputs, std::int64_t output
   return gather;
 }
 
-/// Rows that are gathered together, so that results stay in registers; long lists come in pieces.
+/// Rows that are gathered together, so that results stay in registers. Lists of more than
+/// `capacity` rows are split into pieces.
 struct SharedRows {
   static constexpr int capacity = 64;
   const float* row[capacity];
@@ -45,7 +45,7 @@ struct SharedRows {
 
 using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
 
-/// sum += shares of all rows
+/// sum += share * row, over all rows
 SP_CLONES void add_rows(const SharedRows& rows, float* sum, std::int64_t channels) {
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
@@ -82,7 +82,7 @@ class UpsamplingKernel : public HostKernel {
   }
 
  private:
-  /// All positions along W at one (n, d, h).
+  /// Writes all positions along W at one (n, d, h).
   void write_line(const KernelCall& call, std::int64_t line) const {
     const std::int64_t h = line % written_[Axis::H],
                        d = line / written_[Axis::H] % written_[Axis::D];

@@ -1,18 +1,17 @@
 #pragma once
-// exp, log, tanh and erf in operations that a compiler puts side by side: the library's functions
-// are calls, one element at a time. Polynomials and splits of constants are those of Cephes
-// (Moshier, single precision); errors are one to two units in the last place. Not a number stays
-// not a number.
+// exp, log, tanh and erf in operations that compilers vectorize. The library's functions are calls
+// that take one element at a time. Polynomials and splits of constants are those of Cephes
+// (Moshier, single precision). Errors are one to two units in the last place. NaN stays NaN.
 #include <bit>
 #include <cstdint>
 
 namespace stratplan::cpu {
 
-/// e^x; below -87 it is e^-87, 1.6e-38.
+/// Returns e^x. Below -87 the result is e^-87, 1.6e-38.
 [[gnu::always_inline]] inline float exponential(float x) {
   x = -87.0F > x ? -87.0F : x;
-  x = 89.0F < x ? 89.0F : x;  // e^89 is infinite
-  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
+  x = 89.0F < x ? 89.0F : x;  // e^89 overflows to infinity
+  // 1.5 * 2^23: adding this number rounds to an integer, which the last bits of the sum then hold.
   constexpr float rounder = 12582912;
   const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
   const float r = x - n * 0.693359375F + n * 2.12194440e-4F;
@@ -22,7 +21,7 @@ namespace stratplan::cpu {
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
-  // 2^n in two factors: 2^128 is no number
+  // 2^n in two factors, because 2^128 overflows.
   const float high = x > 0 ? 2 : 1;
   const std::uint32_t exponent = x > 0 ? 0x3F000000U : 0x3F800000U;
   const float scale =
@@ -62,14 +61,15 @@ namespace stratplan::cpu {
   return a < 0.625F ? small : signed_large;
 }
 
-/// e^x - 1, which loses no digits near 0. 2 tanh(x / 2) / (1 - tanh(x / 2)) is the same; it has
-/// lost its digits where tanh is near 1.
+/// Returns e^x - 1 without loss of digits near 0. 2 tanh(x / 2) / (1 - tanh(x / 2)) is the same,
+/// but loses digits where tanh is near 1; above 1 the result is exponential(x) - 1.
 [[gnu::always_inline]] inline float exponential_less_one(float x) {
   const float half = hyperbolic_tangent((x > 1 ? 1 : x) * 0.5F);
   return x > 1 ? exponential(x) - 1 : 2 * half / (1 - half);
 }
 
-/// log(1 + x) for x above -1. What 1 + x has lost of x is made good to first order.
+/// Returns log(1 + x) for x above -1. A first-order term restores the digits of x that 1 + x rounds
+/// away.
 [[gnu::always_inline]] inline float logarithm_of_one_more(float x) {
   const float sum = 1 + x, lost = x - (sum - 1);
   return logarithm(sum) + lost / sum;
@@ -86,7 +86,7 @@ namespace stratplan::cpu {
   p = p * z + 1.128379165726710F;
   const float small = p * x;
   const float inverse = 1 / (a < 1 ? 1 : a), q = inverse * inverse;
-  float r = 2.326819970068386e-2F;  // of erfc between 1 and 2
+  float r = 2.326819970068386e-2F;  // coefficients of erfc between 1 and 2
   r = r * q - 1.387039388740657e-1F;
   r = r * q + 3.687424674597105e-1F;
   r = r * q - 5.824733027278666e-1F;
@@ -95,7 +95,8 @@ namespace stratplan::cpu {
   r = r * q + 3.404879937665872e-1F;
   r = r * q - 2.741127028184656e-1F;
   r = r * q + 5.638259427386472e-1F;
-  // beyond 2 erf differs from 1 by less than 0.005: an error of the same terms there hardly counts
+  // Beyond 2, erf differs from 1 by less than 0.005, so the error of these coefficients hardly
+  // counts there.
   const float large = 1 - exponential(-z) * inverse * r;
   return a < 1 ? small : x < 0 ? -large : large;
 }

@@ -8,8 +8,8 @@ namespace stratplan {
 
 void check_cuda(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
-  // or else the next launch, at which it is asked for, would be taken for the failure, if this one
-  // is survived
+  // Clears the error. Otherwise a caller that survives this error would see it again at its next
+  // launch.
   cudaGetLastError();
   throw EnvironmentError(fmt::format("CUDA: {}: {}", doing, cudaGetErrorString(status)));
 }

@@ -1,10 +1,11 @@
 #pragma once
-// Every return of a CUDA function is looked at. (No fmt here: nvcc does not take it.)
+// Checks the status that a CUDA function returned. This header includes no fmt, because nvcc cannot
+// compile it.
 #include <cuda_runtime_api.h>
 
 namespace stratplan {
 
-/// Throws EnvironmentError: "CUDA: allocating memory: out of memory".
+/// Throws EnvironmentError if `status` is a failure: "CUDA: allocating memory: out of memory".
 void check_cuda(cudaError_t status, const char* doing);
 
 }  // namespace stratplan

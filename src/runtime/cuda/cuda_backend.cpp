@@ -1,5 +1,5 @@
-// One CUDA device, the one that is current when the backend is made: a stream for each stream,
-// those of communication first where both could run.
+// The backend of one CUDA device: the device that is current when the backend is made. Each Stream
+// has a CUDA stream of its own. The streams of communication have the higher priority.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -27,7 +27,7 @@ class CudaBackend final : public Backend {
     check_cuda(cudaGetDeviceCount(&devices), "looking for devices");
     if (devices == 0) throw EnvironmentError("CUDA: no device");
     int least = 0, greatest = 0;
-    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for stream priorities");
     for (std::size_t stream = 0; stream < streams_.size(); ++stream)
       check_cuda(cudaStreamCreateWithPriority(&streams_[stream], cudaStreamNonBlocking,
                                               stream == index(Stream::Compute) ? least : greatest),
@@ -108,7 +108,8 @@ class CudaBackend final : public Backend {
   void* native_stream(Stream stream) override { return of(stream); }
 
   bool captures() const override { return true; }
-  /// All streams are in it from its beginning to its end, whoever uses them.
+  /// Captures all three streams, whether or not `enqueue` uses them: the communication streams wait
+  /// for the compute stream first, and the compute stream waits for them last.
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
     return std::make_unique<Graph>(of(Stream::Compute), [&] {
       fork_ = record(Stream::Compute, fork_);
@@ -139,12 +140,12 @@ class CudaBackend final : public Backend {
     return cycles_per_s_ = clock_->read(of(Stream::Compute));
   }
   bool emulates_traffic() const override { return true; }
-  /// By the clock as it was read last.
+  /// Keeps the rate by the device's clock as it was read last.
   void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from,
                        Bytes buffer) override {
     if (cycles_per_s_ == 0 && clock() == 0)
       throw EnvironmentError(
-          "CUDA: the device's timer stands still, by which traffic would keep its rate");
+          "CUDA: the device's timer does not advance, so emulated traffic cannot keep its rate");
     stratplan::enqueue_traffic(traffic, to, from, buffer, cycles_per_s_, of(stream));
   }
 
@@ -163,7 +164,7 @@ class CudaBackend final : public Backend {
   cudnn::Arithmetic arithmetic_;
   std::array<cudaStream_t, 3> streams_{};
   std::vector<cudaEvent_t> events_;
-  Event fork_ = none, join_ = none;  ///< of captures
+  Event fork_ = none, join_ = none;  ///< begin and end of a capture; reused by later ones
   std::optional<DeviceClock> clock_;
   double cycles_per_s_ = 0;
 };

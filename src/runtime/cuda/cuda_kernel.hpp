@@ -1,5 +1,5 @@
 #pragma once
-// A kernel made ready for a CUDA device.
+// A kernel that is prepared for a CUDA device.
 #include <cuda_runtime_api.h>
 
 #include <memory>
@@ -11,14 +11,15 @@ namespace stratplan {
 
 class CudaKernel : public PreparedKernel {
  public:
-  /// Enqueues on the stream; nothing waits. All addresses are the device's.
+  /// Enqueues the kernel on the stream, and does not wait. All addresses are in device memory.
   virtual void run(const KernelCall& call, cudaStream_t stream) = 0;
 };
 
-/// Of all kinds but convolutions (own_kernels.cu).
+/// Prepares an own kernel. Requires any kind but convolutions (own_kernels.cu).
 std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel);
 
-/// Numbers of a narrow type to floats: what is no step of any program, but part of a convolution.
+/// Prepares the conversion of elements of a narrow type to floats. It is no op of a program, but
+/// part of a convolution.
 std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements);
 
 }  // namespace stratplan

@@ -1,4 +1,4 @@
-// What doctor says of the CUDA installation.
+// The description of the CUDA installation that `doctor` prints.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <fmt/format.h>

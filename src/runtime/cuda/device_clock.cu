@@ -11,8 +11,8 @@ struct ClockCount {
 namespace {
 
 constexpr long long least_nanoseconds = 200'000;
-/// A device whose timer has not moved by then (milliseconds, at any clock) has none that could be
-/// read.
+/// If the timer has not moved after so many cycles (milliseconds at any clock rate), the device has
+/// no readable timer.
 constexpr long long most_cycles = 20'000'000;
 
 __device__ long long nanoseconds() {
@@ -21,7 +21,7 @@ __device__ long long nanoseconds() {
   return static_cast<long long>(time);
 }
 
-/// From one step of the timer, which moves on in steps of up to a microsecond or so, to another.
+/// Counts cycles from one tick of the timer to another. A tick lasts up to about a microsecond.
 __global__ void count_cycles(ClockCount* count) {
   const long long began = clock64(), before = nanoseconds();
   long long start = before;

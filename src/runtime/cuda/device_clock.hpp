@@ -1,24 +1,24 @@
 #pragma once
-// How fast the multiprocessors run just now: they go slower when the device takes too much power or
-// gets too hot.
+// The present clock rate of the multiprocessors. A device lowers the rate when it draws too much
+// power or gets too hot.
 #include <cuda_runtime_api.h>
 
 namespace stratplan {
 
 struct ClockCount;
 
-/// Measures by a kernel of one thread that counts cycles for about a fifth of a millisecond of the
-/// device's timer.
+/// Measures the clock rate with a kernel of one thread, which counts cycles for about a fifth of a
+/// millisecond of the device's timer.
 class DeviceClock {
  public:
-  /// Throws EnvironmentError: no memory.
+  /// Throws EnvironmentError if device memory runs out.
   DeviceClock();
   ~DeviceClock();
   DeviceClock(const DeviceClock&) = delete;
   DeviceClock& operator=(const DeviceClock&) = delete;
 
-  /// Cycles per second, behind what is on the stream, which is waited for; 0 if the timer stands
-  /// still.
+  /// Returns cycles per second; 0 if the timer does not advance. Runs after the work on the stream,
+  /// and waits for it.
   double read(cudaStream_t stream);
 
  private:

@@ -1,4 +1,4 @@
-// Which devices there are, and which one is worked on.
+// Lists the CUDA devices and selects one.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,7 +14,7 @@ std::vector<std::string> cuda_devices() {
   int count = 0;
   std::vector<std::string> names;
   if (cudaGetDeviceCount(&count) != cudaSuccess)
-    cudaGetLastError();  // a driver or a device that is not there
+    cudaGetLastError();  // clears the error: there is no driver or no device
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, device), "asking for a device's name");

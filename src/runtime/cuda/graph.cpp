@@ -11,11 +11,11 @@ namespace {
 using Captured = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>,
                                  decltype([](cudaGraph_t graph) { cudaGraphDestroy(graph); })>;
 
-/// Without a graph where the capture has failed: then it is over all the same.
+/// Ends the capture. Returns null if the capture has failed, which also ends it.
 Captured end_capture(cudaStream_t stream, cudaError_t& status) {
   cudaGraph_t graph = nullptr;
   status = cudaStreamEndCapture(stream, &graph);
-  if (status != cudaSuccess) cudaGetLastError();  // it is looked at here
+  if (status != cudaSuccess) cudaGetLastError();  // clears the error, which is returned in `status`
   return Captured(graph);
 }
 
@@ -38,9 +38,9 @@ Captured capture(cudaStream_t stream, const std::function<void()>& enqueue) {
 
 Graph::Graph(cudaStream_t stream, const std::function<void()>& enqueue) {
   const Captured graph = capture(stream, enqueue);
-  check_cuda(cudaGraphInstantiate(&ready_, graph.get(), 0), "making a graph ready");
+  check_cuda(cudaGraphInstantiate(&ready_, graph.get(), 0), "instantiating a graph");
   if (const cudaError_t status = cudaGraphUpload(ready_, stream);
-      status != cudaSuccess) {  // or else the first launch would do it, and take longer
+      status != cudaSuccess) {  // else the first launch would upload it, and take longer
     cudaGraphExecDestroy(ready_);
     check_cuda(status, "sending a graph to the device");
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A CUDA graph: what streams were given during a capture, launched as one.
+// A CUDA graph: the work that was put on streams during a capture, launched as one unit.
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -8,12 +8,13 @@
 
 namespace stratplan {
 
-/// Threads other than the one that captures may do what they like
-/// (cudaStreamCaptureModeThreadLocal): NCCL enqueues from its own, and other ranks may be threads.
+/// A capture does not restrict other threads (cudaStreamCaptureModeThreadLocal): NCCL enqueues from
+/// its own threads, and other ranks may be threads of this process.
 class Graph final : public CapturedWork {
  public:
-  /// Of what `enqueue` puts on `stream`, and on streams that wait for it and that it waits for in
-  /// the end. Throws EnvironmentError, and what `enqueue` throws; the streams are as before then.
+  /// Captures the work that `enqueue` puts on `stream`, and on other streams that wait for `stream`
+  /// first and for which `stream` waits last. Throws EnvironmentError if the capture fails. Passes
+  /// on exceptions of `enqueue`. After an exception the streams are as before.
   Graph(cudaStream_t stream, const std::function<void()>& enqueue);
   ~Graph() override { cudaGraphExecDestroy(ready_); }
   Graph(const Graph&) = delete;

@@ -17,7 +17,8 @@ std::optional<cudnn::DeviceProperties> properties_of(const std::string& name) {
   return {};
 }
 
-/// Made when first asked: loading cuDNN takes a tenth of a second.
+/// The workspaces of kernels on an offline device. The target is made on the first request, because
+/// loading cuDNN takes a tenth of a second.
 class Workspaces {
  public:
   Workspaces(cudnn::DeviceProperties properties, cudnn::Arithmetic floats)

@@ -1,5 +1,5 @@
-// Own kernels on a CUDA device. Those that depend on how activations are stored are compiled in
-// own_kernels_f32.cu, own_kernels_f16.cu and own_kernels_bf16.cu, side by side.
+// Own kernels on a CUDA device. The kernels that depend on the stored type of activations are
+// compiled in parallel, in own_kernels_f32.cu, own_kernels_f16.cu and own_kernels_bf16.cu.
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/kernels/support/run.hpp"
 #include "runtime/cuda/stream_launch.cuh"

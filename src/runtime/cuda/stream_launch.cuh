@@ -15,7 +15,8 @@ __global__ void each(std::int64_t count, Work work) {
     work(i);
 }
 
-/// A thread for each index, as far as there are blocks.
+/// One thread per index. If there are more indices than the largest grid has threads, threads take
+/// several.
 struct StreamLaunch {
   cudaStream_t stream;
 

@@ -13,7 +13,8 @@ struct ProcessorClock {
   __device__ std::int64_t operator()() const { return clock64(); }
 };
 
-/// Blocks know nothing of each other, so none waits for one that has no place yet.
+/// Blocks do not wait for each other, so none waits for a block that has no place on the device
+/// yet.
 __global__ void __launch_bounds__(TrafficPlan::threads)
     copy_beside(TrafficPlan plan, Words* to, const Words* from) {
   cuda_kernels::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to,
@@ -27,7 +28,7 @@ void enqueue_traffic(const EmulatedTraffic& traffic, void* to, const void* from,
   const TrafficPlan plan(traffic, buffer, clock);
   copy_beside<<<static_cast<unsigned>(plan.blocks), TrafficPlan::threads, 0, stream>>>(
       plan, static_cast<Words*>(to), static_cast<const Words*>(from));
-  check_cuda(cudaGetLastError(), "launching copies beside kernels");
+  check_cuda(cudaGetLastError(), "launching emulated traffic");
 }
 
 }  // namespace stratplan

@@ -1,13 +1,14 @@
 #pragma once
-// Copies that play the part of a communication library's kernels (own/traffic.hpp).
+// Emulated traffic: copies that act as a communication library's kernels
+// (kernels/support/traffic.hpp).
 #include <cuda_runtime_api.h>
 
 #include "runtime/device/backend.hpp"
 
 namespace stratplan {
 
-/// Enqueues them. `clock`: cycles per second of the multiprocessors, above 0. Both buffers are
-/// aligned to 16 bytes.
+/// Enqueues the copies. `clock`: cycles per second of the multiprocessors, above 0. Requires that
+/// both buffers, of `buffer` bytes each, are aligned to 16 bytes.
 void enqueue_traffic(const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer,
                      double clock, cudaStream_t stream);
 

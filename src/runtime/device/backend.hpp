@@ -1,7 +1,7 @@
 #pragma once
-// A device and its kernels. Stream-shaped: enqueue returns at once, results are there after
-// synchronize or behind an event; a processor's stream is an inline queue that has always finished.
-// Buffers belong to the backend; nobody else dereferences them.
+// A device and its kernels. enqueue() returns at once; results are there after synchronize() or
+// after an event. On a processor, work has finished when enqueue() returns. Buffers belong to the
+// backend, and no other code dereferences them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,25 +20,25 @@
 
 namespace stratplan {
 
-/// What changes from one training step to the next. It lies in the backend's memory and kernels
-/// read it as they run, so that work which was captured once goes on with the numbers of the step
-/// in which it is replayed.
+/// The numbers that change from one training step to the next. They lie in the backend's memory,
+/// and kernels read them when they run. So captured work uses the numbers of the step in which it
+/// is replayed.
 struct StepNumbers {
   std::int64_t step = 0;  ///< from 0
   double learning_rate = 0;
-  double mean_bias = 1;    ///< Adam: 1 - beta1^(step + 1), for the running means begin at zero
+  double mean_bias = 1;    ///< Adam: 1 - beta1^(step + 1), because running means begin at zero
   double square_bias = 1;  ///< Adam: 1 - beta2^(step + 1)
 };
 
-/// What a kernel may depend on beyond its description, its buffers and the shapes in them.
+/// Arguments of a kernel besides its description and its buffers.
 struct KernelContext {
   std::uint64_t seed = 0;
   const StepNumbers* now = nullptr;  ///< in the backend's memory
-  /// name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  /// the layer's name; random numbers are keyed by (seed, layer, step) and global element index
   std::string_view layer;
   Region region;  ///< where the output lies in its global tensor
   Shape global;
-  double momentum = 0;  ///< this and what follows: optimizers
+  double momentum = 0;  ///< of the optimizer, as all members from here on
   double weight_decay = 0;
   double beta1 = 0.9;                   ///< Adam
   double beta2 = 0.999;                 ///< Adam
@@ -47,36 +47,36 @@ struct KernelContext {
   std::int64_t scale_growth_steps = 0;  ///< AdjustLossScale (loss_scaling.hpp)
 };
 
-/// A kernel made ready for one description: primitives created, implementation chosen, constants
-/// folded. Made at plan time, run many times.
+/// A kernel that is ready to run for one description: implementation chosen, primitives created,
+/// constants folded. It is prepared once and runs many times.
 class PreparedKernel {
  public:
   virtual ~PreparedKernel() = default;
-  /// Scratch memory that a run needs; runs on one stream may share it.
+  /// Scratch memory that a run needs. Runs on one stream may share it.
   virtual Bytes workspace() const { return {0}; }
-  /// Which implementation was chosen ("jit:avx512_core", "own"), for reports.
+  /// Name of the chosen implementation ("jit:avx512_core", "own"), for reports.
   virtual std::string implementation() const = 0;
 };
 
-/// Work that was enqueued once and may be done any number of times, at the same addresses and with
-/// the same arguments.
+/// Work that was captured once and can be replayed any number of times, at the same addresses and
+/// with the same arguments.
 class CapturedWork {
  public:
   virtual ~CapturedWork() = default;
 };
 
-/// What a device says of itself.
+/// A device's own description.
 struct DeviceInfo {
   std::string name;  ///< of the model: "NVIDIA H200"
   Bytes memory{};
 };
 
-/// What a kernel of a communication library takes from the kernels beside it: blocks of 512
-/// threads, each of which keeps its place on the device until the end, copy memory, no faster than
-/// a link would ask for.
+/// Emulates the resources that a communication library's kernel takes from kernels that run at the
+/// same time. Blocks of 512 threads copy memory at the speed of a link. Each block occupies its
+/// place on the device until the end.
 struct EmulatedTraffic {
   int blocks = 0;
-  Bytes bytes{};           ///< copied by all of them together: read once and written once
+  Bytes bytes{};           ///< copied by all blocks together: read once and written once
   double bytes_per_s = 0;  ///< at most
 };
 
@@ -90,8 +90,8 @@ class Backend {
   /// Device memory, aligned to 64 bytes at least. Throws EnvironmentError if there is none left.
   virtual void* allocate(Bytes bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
-  /// Memory of the host, aligned to 64 bytes, from and to which uploads and downloads are quickest:
-  /// where the driver can pin it, pinned.
+  /// Host memory for fast uploads and downloads, aligned to 64 bytes; pinned if the driver can.
+  /// Throws EnvironmentError if there is none left.
   virtual void* allocate_host(Bytes bytes) {
     void* memory = std::aligned_alloc(64, (static_cast<std::size_t>(bytes.value) / 64 + 1) * 64);
     if (memory == nullptr)
@@ -99,85 +99,88 @@ class Backend {
     return memory;
   }
   virtual void release_host(void* memory) noexcept { std::free(memory); }
-  /// Names of the implementations among which it is worth measuring, the one chosen by rule first;
-  /// none if there is nothing to choose.
+  /// Names of the implementations that are worth measuring. The first is the one that the backend's
+  /// rule chooses. None if there is no choice.
   virtual std::vector<std::string> choices(const Kernel&) { return {}; }
-  /// `choice`: one of choices(kernel), or empty for what the rule says. Throws EnvironmentError if
-  /// there is no such implementation here.
+  /// Prepares a kernel. `choice` is one of choices(kernel); empty: the backend's rule chooses.
+  /// Throws EnvironmentError if this backend has no such implementation.
   virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
                                                   const std::string& choice) = 0;
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) { return prepare(kernel, {}); }
-  /// Reads and writes in the order that kernel.hpp documents; `workspace` has at least
-  /// kernel.workspace() bytes.
+  /// Enqueues one run of a kernel. `reads` and `writes` are in the order that kernel.hpp documents.
+  /// `workspace` has at least kernel.workspace() bytes.
   virtual void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
                        std::span<void* const> writes, void* workspace,
                        const KernelContext& context) = 0;
   virtual void upload(Stream stream, void* device, const void* host, Bytes bytes) = 0;
   virtual void download(Stream stream, void* host, const void* device, Bytes bytes) = 0;
-  /// The moment at which the stream gets here. `again`: an event of before that is of no more
-  /// interest, if there is one.
+  /// Records an event: the moment at which the stream reaches this point. `again` is an earlier
+  /// event that may be reused, or `none`.
   virtual Event record(Stream stream, Event again = none) = 0;
-  /// From one event to another, on streams that were synchronized since.
+  /// Time between two events. Their streams must have been synchronized after them.
   virtual Seconds elapsed(Event from, Event to) = 0;
+  /// Makes the stream wait for an event, not the host.
   virtual void wait(Stream stream, Event event) = 0;
-  /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their
-  /// own; at most, where they are captured.
+  /// How many runs of a kernel to time together, because launches and events take time themselves.
+  /// For captured runs it is the upper limit.
   virtual int runs_per_timing() const { return 1; }
   virtual void synchronize(Stream stream) = 0;
-  /// Whether work can be captured and replayed, which saves launching its parts.
+  /// Whether work can be captured and replayed, which saves the launches of single kernels.
   virtual bool captures() const { return false; }
-  /// Calls `enqueue`, and keeps what it puts on the streams, and how they wait for each other,
-  /// instead of doing it. In there the host may not wait or allocate, and no kernel may be run that
-  /// was never run before. Throws what `enqueue` throws; EnvironmentError: the device cannot.
-  /// Requires captures().
+  /// Calls `enqueue`, and records the work that it puts on the streams and their waits for each
+  /// other, instead of running it. Meanwhile the host may not wait or allocate, and every kernel
+  /// must have run before. Throws the errors of `enqueue`, and EnvironmentError if the device
+  /// cannot capture. Requires captures().
   virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
-  /// Does it as one piece of work on the stream of Stream::Compute.
+  /// Enqueues captured work, as a whole, on the stream of Stream::Compute.
   virtual void replay(CapturedWork& work);
-  /// Nothing where the host is the device.
+  /// The device's description; nothing if the host is the device.
   virtual std::optional<DeviceInfo> device() const { return std::nullopt; }
-  /// Of the device's memory, by all who use it, just now. Nothing where the host is the device.
+  /// Device memory that all processes use now; nothing if the host is the device.
   virtual std::optional<Bytes> used_memory() const { return std::nullopt; }
-  /// Cycles per second of the device's processors, measured as this is called, on the stream of
-  /// Stream::Compute, which is waited for; 0 if there is no way to know.
+  /// Clock rate of the device's processors in cycles per second, measured during this call; 0 if
+  /// unknown. Waits for the stream of Stream::Compute.
   virtual double clock() { return 0; }
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }
-  /// Goes through both buffers of so many bytes again and again, as long as there is something to
-  /// copy. Requires emulates_traffic(), and both at least a MiB.
+  /// Copies traffic.bytes from `from` to `to`, and starts over at the end of the buffers. Both have
+  /// `buffer` bytes, at least one MiB. Requires emulates_traffic().
   virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to,
                                const void* from, Bytes buffer);
-  /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
+  /// The stream's handle in the device's libraries (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };
 
-/// "cuda", or "cuda:tf32", which lets tensor cores round the factors of convolutions to 10 bits.
+/// Whether the name is "cuda" or "cuda:tf32", which lets tensor cores round the factors of
+/// convolutions to 10 bits.
 bool is_cuda(std::string_view name);
-/// Of backends that compute on floats alone. Throws EnvironmentError for what mixed precision
-/// needs.
+/// For backends that compute only on floats: throws EnvironmentError if the kernel belongs to mixed
+/// precision.
 void require_single_precision(const Kernel& kernel, const std::string& backend);
-/// "reference", "cpu" or one of is_cuda; throws EnvironmentError naming the CMake option if that
-/// one was not built. `threads`: per rank, for processors.
+/// Makes a backend by name: "reference", "cpu" or one of is_cuda(). `threads`: per rank, on
+/// processors. Throws UsageError for another name, and EnvironmentError that names the CMake option
+/// if the backend was not built.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
-/// Plain loops, no packages: the executable specification, always built (runtime/reference).
+/// Plain loops without packages: the executable specification, always built (runtime/reference).
 std::unique_ptr<Backend> make_reference_backend();
-/// oneDNN and own loops (runtime/cpu, or runtime/stub).
+/// oneDNN and loops of this project (runtime/cpu, or runtime/stub).
 std::unique_ptr<Backend> make_cpu_backend(int threads);
-/// cuDNN and own kernels (runtime/cuda, or runtime/stub).
+/// cuDNN and kernels of this project (runtime/cuda, or runtime/stub).
 std::unique_ptr<Backend> make_cuda_backend(bool tf32);
-/// Names, unlike anywhere, of those that this process may use; none without a driver.
+/// Globally unique names of the CUDA devices that this process may use; none without a driver.
 std::vector<std::string> cuda_devices();
-/// The one that backends made by this thread from now on work on. Throws EnvironmentError.
+/// Selects the device for backends that this thread makes from now on. Throws EnvironmentError.
 void use_cuda_device(int device);
-/// Whether the real part was linked, and what it says of itself ("oneDNN 2.6.3, AVX2"): for doctor.
+/// Whether an optional part was built, and its description ("oneDNN 2.6.3, AVX2"), for `doctor`.
 struct PartInfo {
   bool built = false;
   std::string description;
   std::map<std::string, std::string>
-      versions{};  ///< of its packages, by name; where there is more than one
+      versions{};  ///< of its packages, by name, if there is more than one
 };
 PartInfo cpu_part();
-/// What its timings are only comparable under: its name and, if it has packages and kernels that
-/// may change, their versions.
+/// Returns the backend's name and, if it depends on packages, their versions. Timings are
+/// comparable only under equal descriptions.
 std::string describe_backend(std::string_view name);
 PartInfo cuda_part();
 PartInfo mpi_part();

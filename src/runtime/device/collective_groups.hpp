@@ -1,6 +1,6 @@
 #pragma once
-// The groups of ranks that a job's collectives are of, for communicators that make them all at once
-// and all ranks together (NCCL's split).
+// The groups of ranks of a job's collectives, for communicators that make all groups in one call of
+// all ranks (NCCL's split).
 #include <compare>
 #include <vector>
 
@@ -9,26 +9,27 @@
 
 namespace stratplan {
 
-/// Collectives of the same ranks on two streams do not wait for each other if each stream has a
-/// communicator of its own.
+/// The ranks of a collective, and its stream. Equal ranks on two streams are two groups, so that
+/// each stream gets its own communicator and their collectives do not wait for each other.
 struct CollectiveGroup {
   Stream stream = Stream::Compute;
   std::vector<int> ranks;  ///< ascending
   friend auto operator<=>(const CollectiveGroup&, const CollectiveGroup&) = default;
 };
 
-/// Those of one rank's program, once each.
+/// Returns the groups of one rank's program, each once.
 std::vector<CollectiveGroup> groups_of(const Program& program);
 
-/// Those of all ranks, once each and in the same order everywhere. Called by all ranks.
+/// Returns the groups of all ranks, each once and in the same order on every rank. Called by all
+/// ranks.
 std::vector<CollectiveGroup> gather_groups(const std::vector<CollectiveGroup>& mine,
                                            Communicator& communicator);
 
-/// Rounds of groups that have no rank in common: what one split makes, in which each rank names at
-/// most one group.
+/// Divides the groups into rounds. Groups of a round have no rank in common, so that one split can
+/// make them: there each rank names at most one group.
 std::vector<std::vector<CollectiveGroup>> rounds_of(const std::vector<CollectiveGroup>& groups);
 
-/// Its place among the groups of a round, or -1.
+/// Returns the index of the rank's group in a round, or -1.
 int group_with(int rank, const std::vector<CollectiveGroup>& round);
 
 }  // namespace stratplan

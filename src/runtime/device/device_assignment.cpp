@@ -20,7 +20,7 @@ std::int32_t number_of(const std::string& name) {
   return static_cast<std::int32_t>(std::hash<std::string>{}(name));
 }
 
-/// Two ranks that are threads of one process.
+/// Returns two ranks that are threads of one process, if there are any.
 std::optional<std::pair<std::size_t, std::size_t>> threads_of_one_process(
     const std::vector<DeviceAssignment>& assignments) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> first;
@@ -87,9 +87,9 @@ std::string device_transport(const std::string& wanted,
   if (wanted != "nccl") return wanted;
   if (const auto threads = threads_of_one_process(assignments); shared && threads)
     throw EnvironmentError(
-        fmt::format("--communicator nccl: ranks {} and {} are threads of one process, which need a "
-                    "device each; there are fewer devices than ranks: use "
-                    "--communicator staged, or processes",
+        fmt::format("--communicator nccl: ranks {} and {} are threads of one process and need a "
+                    "device each, but there are fewer devices than ranks: use "
+                    "--communicator staged, or run ranks as processes",
                     threads->first, threads->second));
   return wanted;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// The two floating types of 16 bits, as storage: they become floats exactly, arithmetic is in
-// float, and what is stored is rounded to nearest, ties to even (IEEE 754). In software on hosts;
-// CUDA devices have instructions for it.
+// The floating types fp16 and bf16, for storage. Conversion to float is exact, and arithmetic is in
+// float. Conversion from float rounds to nearest, ties to even (IEEE 754). Hosts convert in
+// software; CUDA devices have instructions for fp16.
 //
 //            significand   largest   smallest normal
 //   fp16     11 bits       65504     2^-14
@@ -47,10 +47,10 @@ struct Float16 {
     const auto with_sign = [&](std::uint32_t rest) {
       return static_cast<std::uint16_t>(sign | rest);
     };
-    if (magnitude > 0x7F800000U) return with_sign(0x7E00);  // not a number
+    if (magnitude > 0x7F800000U) return with_sign(0x7E00);  // NaN
     if (magnitude >= 0x477FF000U)
-      return with_sign(0x7C00);   // half a unit beyond 65504, or more: infinite
-    if (magnitude < 0x38800000U)  // below 2^-14 a unit is 2^-24, as it is of a float beside 0.5
+      return with_sign(0x7C00);   // from 65520 on (half a unit above 65504): infinity
+    if (magnitude < 0x38800000U)  // below 2^-14 the spacing is 2^-24, like a float's above 0.5
       return with_sign(std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) -
                        0x3F000000U);
     return with_sign((magnitude + 0xFFFU + (magnitude >> 13 & 1U) - (112U << 23)) >> 13);
@@ -58,7 +58,7 @@ struct Float16 {
   }
 };
 
-/// The upper half of a float.
+/// bfloat16: the upper half of a float.
 struct Bfloat16 {
   std::uint16_t bits = 0;
 
@@ -72,21 +72,21 @@ struct Bfloat16 {
   static constexpr std::uint16_t rounded(float value) {
     const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
     if ((all & 0x7FFFFFFFU) > 0x7F800000U)
-      return static_cast<std::uint16_t>(all >> 16 | 0x40U);  // not a number, and still none
+      return static_cast<std::uint16_t>(all >> 16 | 0x40U);  // NaN stays NaN
     return static_cast<std::uint16_t>((all + 0x7FFFU + (all >> 16 & 1U)) >> 16);
   }
 };
 
-/// What numbers of a type are added up in: those of 16 bits in floats, and rounded once.
+/// The type in which sums of T are formed. 16-bit types are summed in float, and rounded once.
 template <class T>
 using Sum = std::conditional_t<sizeof(T) == sizeof(std::uint16_t), float, T>;
 
-/// The number of a narrow type that a float is stored as.
+/// Returns the value that a float has after it was stored in a narrow type.
 inline float nearest(DataType type, float value) {
   return type == DataType::F16 ? float{Float16(value)} : float{Bfloat16(value)};
 }
 
-/// From and to floats, of a type that is_narrow().
+/// Convert between floats and a narrow type (is_narrow()).
 inline void widen(DataType type, const void* from, float* to, std::int64_t count) {
   if (type == DataType::F16)
     std::copy_n(static_cast<const Float16*>(from), count, to);

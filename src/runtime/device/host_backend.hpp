@@ -1,6 +1,6 @@
 #pragma once
-// What the backends on processors share: memory is the host's, the stream is an inline queue that
-// has always finished.
+// The common part of backends on processors. Memory is the host's, and kernels have finished when
+// enqueue() returns.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ class HostKernel : public PreparedKernel {
   virtual void run(const KernelCall& call) = 0;
 };
 
-/// A kernel that is a function of its description; `workspace` is what the function needs.
+/// A kernel that calls a plain function. `workspace` is the scratch memory that the function needs.
 class FunctionKernel : public HostKernel {
  public:
   using Function = void (*)(const Kernel& kernel, const KernelCall& call);
@@ -46,7 +46,7 @@ class FunctionKernel : public HostKernel {
 class HostBackend : public Backend {
  public:
   void* allocate(Bytes bytes) override {
-    // Large buffers on huge pages: kernels that walk many rows at once would otherwise miss the
+    // Large buffers use huge pages: kernels that read many rows at once would otherwise miss the
     // translation cache.
     const std::size_t alignment = bytes.value >= huge_page ? huge_page : 64;
     const std::size_t size = (static_cast<std::size_t>(bytes.value) / alignment + 1) * alignment;
@@ -69,7 +69,7 @@ class HostBackend : public Backend {
   void download(Stream, void* host, const void* device, Bytes bytes) override {
     std::memcpy(host, device, static_cast<std::size_t>(bytes.value));
   }
-  /// Nanoseconds of the clock.
+  /// An event is the clock's time in nanoseconds.
   Event record(Stream, Event) override {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
@@ -83,8 +83,8 @@ class HostBackend : public Backend {
   static constexpr std::int64_t huge_page = 2 << 20;
 };
 
-/// What LARS scales a tensor's gradient by, from the sums of squares of weights and gradient; 1
-/// where either is zero (a fresh or a frozen tensor).
+/// Returns the factor by which LARS scales a tensor's gradient. `squared_norms` holds the sums of
+/// squares of weights and gradient. The factor is 1 if either is zero (a new or a frozen tensor).
 inline double lars_scale(const double* squared_norms, const KernelContext& context) {
   const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
   return weights > 0 && gradient > 0
@@ -92,7 +92,7 @@ inline double lars_scale(const double* squared_norms, const KernelContext& conte
              : 1;
 }
 
-/// A bug in whoever described the kernel: kinds of one shape hold it in x and y.
+/// Asserts that kinds with a single shape have it both in x and in y.
 inline void check_shapes(const Kernel& kernel) {
   using enum KernelKind;
   const KernelKind kind = kernel.kind;

@@ -1,5 +1,5 @@
 #pragma once
-// What one run of a kernel works on, wherever it runs.
+// The arguments of one run of a kernel, on any device.
 #include <cstddef>
 #include <span>
 
@@ -7,7 +7,7 @@
 
 namespace stratplan {
 
-/// One run of a kernel: its buffers in the order of kernel.hpp, and what it may depend on besides.
+/// One run of a kernel: its buffers in the order of kernel.hpp, and its other arguments.
 struct KernelCall {
   std::span<const void* const> reads;
   std::span<void* const> writes;

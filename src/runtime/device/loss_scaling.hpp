@@ -1,27 +1,28 @@
 #pragma once
-// How the scale of the loss follows what gradients do; for kernels of any device, and for whoever
-// starts or keeps it.
+// How the loss scale changes after each step. Used by kernels of all devices, and by the code that
+// initializes and saves the scale.
 #include <cstdint>
 
 namespace stratplan {
 
-/// What training with gradients in F16 begins with; the defaults are PyTorch's
+/// Settings of the loss scale in training with gradients in F16. The defaults are PyTorch's
 /// (torch.amp.GradScaler).
 struct LossScaleSettings {
   double initial = 65536;
   std::int64_t growth_steps =
-      2000;  ///< doubled after so many steps without an overflow; 0: the scale stays as it is
+      2000;  ///< steps without an overflow after which the scale doubles; 0: the scale is constant
 };
 
-/// As it lies in a program's buffer.
+/// The state of the loss scale, laid out as in the program's buffer.
 struct LossScaling {
-  double scale = 1;  ///< a power of two times the initial one
-  double steps = 0;  ///< since it changed, or gradients overflowed
+  double scale = 1;  ///< the initial scale times a power of two
+  double steps = 0;  ///< steps since the scale changed or gradients overflowed
 };
 
 inline constexpr double largest_loss_scale = 0x1p24;
 
-/// After a step: halved behind an overflow, doubled behind enough steps without one.
+/// Returns the scale after a step: halved after an overflow, but not below 1; doubled after
+/// growth_steps steps without one, unless it is largest_loss_scale or more.
 constexpr LossScaling adjusted(LossScaling now, bool overflow, std::int64_t growth_steps) {
   if (growth_steps == 0) return {now.scale, overflow ? 0 : now.steps + 1};
   if (overflow) return {now.scale > 2 ? now.scale / 2 : 1, 0};

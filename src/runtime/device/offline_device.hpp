@@ -1,6 +1,6 @@
 #pragma once
-// What the cuda backend would do on a device that is not here: cuDNN makes its plans from a
-// description alone.
+// The cuda backend's scratch memory on a device that is not here. cuDNN makes its plans from the
+// device's description alone.
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,17 +10,17 @@
 namespace stratplan {
 
 struct OfflineDevice {
-  std::string library;  ///< under which answers stay the same: "cuDNN 9.19.0"
-  /// Scratch memory of the kernel that the backend would make where nothing was measured: of
-  /// contractions, that of the first plan which cuDNN proposes and which needs no driver to be
-  /// made. These take milliseconds, all others are answered at once. From any thread. Throws
-  /// EnvironmentError if there is no plan.
+  std::string library;  ///< "cuDNN 9.19.0"; answers stay the same for the same library
+  /// Returns the scratch memory of the kernel that the backend would choose without measurements.
+  /// For contractions it belongs to the first plan that cuDNN proposes and that can be made without
+  /// a driver. A contraction takes milliseconds, other kernels take no time. May be called from any
+  /// thread. Throws EnvironmentError if there is no plan.
   std::function<Bytes(const Kernel&)> workspace;
 };
 
-/// `name`: "h100" or "h200", as in machines/parts; nothing for others, and where the backend was
-/// not built. `tf32`: tensor cores may round the factors of convolutions of floats (runtime/cuda,
-/// or runtime/stub).
+/// Returns the offline device `name`: "h100" or "h200", as in machines/parts. Nothing for other
+/// names, or if the backend was not built (runtime/cuda, or runtime/stub). `tf32`: tensor cores may
+/// round the factors of convolutions of floats.
 std::optional<OfflineDevice> offline_device(const std::string& name, bool tf32);
 
 }  // namespace stratplan

@@ -7,7 +7,7 @@
 namespace stratplan {
 namespace {
 
-/// A line of /proc/self/status, "VmRSS:  1234 kB".
+/// Returns the value of a line of /proc/self/status, such as "VmRSS:  1234 kB"; 0 if there is none.
 Bytes status(const std::string& key) {
   std::ifstream file("/proc/self/status");
   for (std::string word; file >> word;) {
@@ -17,8 +17,8 @@ Bytes status(const std::string& key) {
   return {0};
 }
 
-/// The peak begins anew (proc(5), clear_refs). Where that is not allowed it goes back to the
-/// process's beginning, which is no less.
+/// Resets the peak of the resident set (proc(5), clear_refs). If that is not allowed, the peak is
+/// that since the process began, which is not smaller.
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// How much of this process lies in memory, by the account of the operating system, or of the
-// device: what a prediction of memory is held against.
+// The memory that this process or its device really uses, as the operating system or the device
+// reports it. Predicted memory is compared with it.
 #include <optional>
 
 #include "model/base/units.hpp"
@@ -8,14 +8,14 @@
 
 namespace stratplan {
 
-/// What has been added to the process's resident set since this was made, at its most. Pages count
-/// once they were touched; those of ranks that are threads of one process count together. Zero
-/// where the system does not tell (it is Linux that does, in /proc/self). Where the backend is a
-/// device, what has been added to its memory so far, by whomever: nobody gives any back before he
-/// ends.
+/// Measures the growth of memory since construction. On a host it is the peak growth of the
+/// process's resident set. Pages count once they were touched, and ranks that are threads of one
+/// process count together. Zero if the system does not report it (Linux does, in /proc/self). On a
+/// device it is the growth of the memory in use by all processes, measured when peak() is called.
+/// That is the peak, because processes keep their device memory until they end.
 class ResidentGrowth {
  public:
-  /// `backend` must outlive this.
+  /// `backend` must outlive this object.
   explicit ResidentGrowth(const Backend& backend);
   Bytes peak() const;
 

@@ -4,7 +4,8 @@
 
 namespace stratplan {
 
-/// A pointwise function's constants as its kernels are to use them on tensors of a type.
+/// Returns a pointwise function's constants as its kernels use them on tensors of `type`: rounded
+/// to that type if the function's row says so (stored_constants), else unrounded.
 inline pointwise::Constants<double> stored_constants(const Activation& pointwise, DataType type) {
   pointwise::Constants<double> constants = pointwise.constants;
   if (!row_of(pointwise.function).stored_constants) return constants;

@@ -9,14 +9,14 @@
 
 namespace stratplan {
 
-/// A whole tensor as people know it: "conv1.weights", (F, C, kD, kH, kW), row-major.
+/// A whole tensor in logical order, row-major: for example "conv1.weights", (F, C, kD, kH, kW).
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::vector<float> values;
 };
 
-/// Row-major place of the first channel at (n, d, h, w) in a channels-last tensor of this shape.
+/// Returns the index of the first channel at (n, d, h, w) in a channels-last tensor of this shape.
 constexpr std::int64_t row_begin(const Shape& shape, std::int64_t n, std::int64_t d, std::int64_t h,
                                  std::int64_t w) {
   return (((n * shape[Axis::D] + d) * shape[Axis::H] + h) * shape[Axis::W] + w) * shape[Axis::C];
@@ -36,7 +36,7 @@ void for_each_row(const Region& region, const Shape& whole, Row row) {
           row(local, row_begin(whole, n, d, h, w) + region[Axis::C].begin, count);
 }
 
-/// From channels last to the logical order (N, C, D, H, W) of the same shape.
+/// Converts a tensor from channels last to the logical order (N, C, D, H, W).
 std::vector<float> to_logical_order(const std::vector<float>& channels_last, const Shape& shape);
 
 /// Euclidean norm, summed in double.

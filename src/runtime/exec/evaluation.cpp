@@ -6,13 +6,13 @@
 namespace stratplan {
 namespace {
 
-/// Counts where the greatest of a position's channels is the label's. Ranks that hold copies count
-/// them all: each position has as many, so shares stay right.
+/// Counts the labels whose channel has the greatest value. Ranks that hold copies of a position all
+/// count it. Every position has equally many copies, so the share stays right.
 class Hits {
  public:
   Hits(const Program& program, Executor& executor) : program_(program), executor_(executor) {}
 
-  /// Looks at what a loss with labels, which has just been computed, has read.
+  /// Called after op `index`. If the op is a loss with labels, counts the hits in its inputs.
   void after(std::size_t index) {
     const Op& op = program_.ops[index];
     const auto* compute = std::get_if<ComputeOp>(&op.body);
@@ -31,7 +31,7 @@ class Hits {
     positions_ += std::ssize(labels_);
   }
 
-  /// Over all ranks; nothing if there were no labels.
+  /// Returns the share of hits over all ranks; nothing if there were no labels.
   std::optional<double> share(Communicator& communicator) const {
     std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
     communicator.all_reduce(Stream::Compute, all_ranks(communicator), sums.data(), sums.size(),
@@ -55,7 +55,7 @@ Evaluation evaluate(const Network& network, const Program& program, Executor& ex
   Hits hits(program, executor);
   double sum = 0;
   for (std::int64_t batch = 0; batch < batches; ++batch) {
-    executor.run(batch, [&](std::size_t step) { hits.after(step); });
+    executor.run(batch, [&](std::size_t op) { hits.after(op); });
     sum += executor.loss();
   }
   return {batches * network.batch, sum / static_cast<double>(batches), hits.share(communicator)};

@@ -1,6 +1,6 @@
 #pragma once
-// What a trained network is worth: its loss, and how often it is right, over a data set. Inference
-// alone, nothing is updated.
+// Evaluates a trained network on a data set: loss and accuracy. Only the forward phase runs, and
+// nothing is updated.
 #include <optional>
 
 #include "runtime/exec/executor.hpp"
@@ -10,14 +10,15 @@ namespace stratplan {
 struct Evaluation {
   std::int64_t samples = 0;
   double loss = 0;  ///< mean over the batches
-  /// of losses with labels: the share of samples, or of their positions, whose label's channel is
-  /// the greatest
+  /// fraction of the labels whose channel has the greatest value; there is one label per sample or
+  /// per position. Nothing if no loss has labels
   std::optional<double> accuracy;
 };
 
-/// Runs the data source's first `batches` steps. `program`: of lower_inference; the executor has
-/// its parameters and running statistics. Called by all ranks, which find the same. Throws
-/// CommunicationError, and what the data source throws.
+/// Evaluates the network on the first `batches` batches of the executor's data source. `program`
+/// comes from lower_inference; the executor holds the trained parameters and running statistics.
+/// Called by all ranks, which return the same result, but the loss is NaN on ranks without the loss
+/// layer. Throws CommunicationError and the errors of the data source.
 Evaluation evaluate(const Network& network, const Program& program, Executor& executor,
                     Communicator& communicator, std::int64_t batches);
 

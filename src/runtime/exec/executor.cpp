@@ -12,8 +12,7 @@
 namespace stratplan {
 namespace {
 
-/// One stream keeps program order on any device; a processor's is an inline queue that has always
-/// finished.
+/// All kernels run on one stream, which keeps them in program order on any device.
 constexpr Stream compute_stream = Stream::Compute;
 
 constexpr std::array streams{Stream::Compute, Stream::Halo, Stream::Gradient};
@@ -119,7 +118,8 @@ PreparedKernel* Executor::prepare(const Kernel& kernel) {
   return place->second.get();
 }
 
-/// In the order of the ways, which is the same on all ranks: each of them may wait for the others.
+/// Groups an exchange's messages by transport. The parts are in order of TransportId, the same on
+/// all ranks, because each transport may wait for the other ranks.
 std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeOp& exchange) const {
   std::map<TransportId, PartOfExchange> parts;
   const auto part = [&](const Message& message) -> PartOfExchange& {
@@ -162,21 +162,21 @@ void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
 
 void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 
-/// What kernels read of the step that they are in.
+/// Uploads the numbers that change from step to step, for kernels to read.
 void Executor::tell(std::int64_t iteration) {
   *static_cast<StepNumbers*>(told_.get()) = settings_.numbers_at(iteration);
   backend_.upload(compute_stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
 }
 
-void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
+void Executor::run(std::int64_t iteration, const AfterOp& after_op) {
   const Seconds start = now();
   tell(iteration);
-  if (replays() && ran_ && !after_step) {
+  if (replays() && ran_ && !after_op) {
     for (std::size_t segment = 0; segment < segments_.size(); ++segment)
       replay(segment, iteration, start);
   } else {
     if (!replays()) start_ = backend_.record(compute_stream, start_);
-    run({0, program_.ops.size()}, iteration, start, after_step);
+    run({0, program_.ops.size()}, iteration, start, after_op);
   }
   ran_ = true;
   for (const Stream stream : streams) finish(stream, start);
@@ -186,12 +186,12 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
 }
 
 void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start,
-                   const AfterStep& after_step) {
+                   const AfterOp& after_op) {
   const bool times = !replays();
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     recorder_.begin({iteration, static_cast<std::int64_t>(i)});
     for (const Stream stream : prepared_[i].awaits) finish(stream, start);
-    // What need not wait begins where the step before it ended.
+    // An op that waits for no stream begins where the op before it ended.
     if (times && prepared_[i].awaits.empty())
       begins_[i] = i == 0 ? start_ : ends_[i - 1];
     else if (times)
@@ -199,10 +199,10 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
     execute(program_.ops[i], prepared_[i], iteration);
     if (times) ends_[i] = backend_.record(compute_stream, ends_[i]);
     if (program_.concurrent_streams) follow(i, start);
-    if (after_step) {
+    if (after_op) {
       finish(program_.ops[i].stream, start);
       backend_.synchronize(compute_stream);
-      after_step(i);
+      after_op(i);
     }
   }
 }
@@ -215,17 +215,18 @@ void Executor::note_spans() {
   }
 }
 
-/// Waits for what is under way on a stream.
+/// Waits for the communication under way on a stream, and notes when its ops ended.
 void Executor::finish(Stream stream, Seconds start) {
-  std::vector<std::size_t>& steps = under_way_[static_cast<std::size_t>(stream)];
-  if (steps.empty()) return;
+  std::vector<std::size_t>& ops = under_way_[static_cast<std::size_t>(stream)];
+  if (ops.empty()) return;
   communicator_.synchronize(stream);
   const Seconds end = now() - start;
-  for (const std::size_t step : steps) spans_[step].end = end;
-  steps.clear();
+  for (const std::size_t op : ops) spans_[op].end = end;
+  ops.clear();
 }
 
-/// Between two steps: notes what is now under way, and moves it on.
+/// Called after each op. Notes communication that has begun, and lets all that is under way
+/// progress.
 void Executor::follow(std::size_t index, Seconds start) {
   const Op& op = program_.ops[index];
   if (communicates(op)) under_way_[static_cast<std::size_t>(op.stream)].push_back(index);
@@ -253,7 +254,7 @@ void Executor::compute(Prepared& prepared) {
                    workspace_.get(), prepared.context);
 }
 
-/// Of a load.
+/// Returns the data of a LoadOp, which fill its buffer.
 std::span<const std::byte> Executor::contents(const Op& op, std::int64_t iteration) {
   const std::span<const std::byte> contents = data_.load(std::get<LoadOp>(op.body), iteration);
   const Bytes bytes = program_.buffer(op.writes.at(0)).bytes();
@@ -291,7 +292,7 @@ void Executor::communicate(const CollectiveOp& collective, Stream stream,
 
 // ---------------------------------------------------------------- replaying
 
-void Executor::replay_steps() {
+void Executor::replay_ops() {
   SP_ASSERT(backend_.captures(), "the {} backend captures nothing", backend_.name());
   segments_ = segments_of(program_, [this](const Op& op) { return captured(op); });
   if (replay_count().segments == 0) segments_.clear();
@@ -304,11 +305,11 @@ void Executor::launch_ops() {
 }
 
 ReplayCount Executor::replay_count() const {
-  ReplayCount count{.all_steps = program_.ops.size()};
+  ReplayCount count{.all_ops = program_.ops.size()};
   for (const Segment& segment : segments_) {
     if (!segment.replays) continue;
     ++count.segments;
-    count.steps += segment.end - segment.first;
+    count.ops += segment.end - segment.first;
   }
   return count;
 }
@@ -342,13 +343,14 @@ void Executor::capture(std::size_t index) {
     work_[index] = backend_.capture([&] { enqueue(segment); });
   } catch (const EnvironmentError& error) {
     throw EnvironmentError(
-        fmt::format("ops {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off "
-                    "launches each",
+        fmt::format("ops {} to {} of {} cannot be captured for replay: {}; --cuda-graph off "
+                    "launches each op on its own",
                     segment.first + 1, segment.end, program_.ops.size(), error.what()));
   }
 }
 
-/// Nothing waits here but streams for each other.
+/// Enqueues a segment's ops while they are captured. The host never waits in here; only streams
+/// wait for each other.
 void Executor::enqueue(const Segment& segment) {
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     const Op& op = program_.ops[i];
@@ -366,7 +368,7 @@ void Executor::enqueue(const Segment& segment) {
   }
 }
 
-/// What is enqueued next is behind all that is on the stream so far.
+/// Makes the compute stream wait for all that is enqueued on `stream` so far.
 void Executor::follow_stream(Stream stream) {
   if (stream == compute_stream) return;
   Backend::Event& passed = passed_[static_cast<std::size_t>(stream)];
@@ -398,7 +400,7 @@ void Executor::upload(BufferId buffer, const void* host) {
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
   SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value,
             begin.value, program_.buffer(buffer).bytes().value);
-  // a rank's share of a small tensor may be nothing, and then neither address means anything
+  // A rank's share of a small tensor may be empty, and then neither address is valid.
   if (bytes.value == 0) return;
   backend_.upload(compute_stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(compute_stream);

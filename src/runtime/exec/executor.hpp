@@ -1,7 +1,7 @@
 #pragma once
-// Runs a program on a backend and a communicator. Everything is prepared once (memory, kernels,
-// pointers, groups); then each iteration is one walk over the steps, in program order, and is timed
-// step by step; or, where the device can, runs of steps are captured and replayed.
+// Runs a program on a backend and a communicator. Memory, kernels, pointers and groups are prepared
+// once. Each iteration then walks over the ops in program order and times each op. On devices that
+// can capture work, runs of ops are captured once and replayed instead.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace stratplan {
 
-/// What training depends on beyond network and plan.
+/// Settings of training that are neither in the network nor in the plan.
 struct TrainingSettings {
   std::uint64_t seed = 1;
   double learning_rate = 0.01;
@@ -35,7 +35,7 @@ struct TrainingSettings {
   double epsilon = 1e-8;           ///< Adam
   double trust = 0.001;            ///< LARS
   Schedule schedule{};             ///< of the learning rate
-  LossScaleSettings loss_scale{};  ///< where gradients are F16
+  LossScaleSettings loss_scale{};  ///< used if gradients are F16
 
   double learning_rate_at(std::int64_t step) const {
     return learning_rate * factor(schedule, step);
@@ -45,52 +45,53 @@ struct TrainingSettings {
 
 class Executor {
  public:
-  /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the
-  /// kernels (equal ones once), and makes the groups, which all ranks must therefore do together.
-  /// All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory
-  /// left.
+  /// Allocates the arena and the zeroed persistent memory that the program's buffers were placed
+  /// in. Prepares the kernels, equal ones once, and makes the groups of the collectives. Called by
+  /// all ranks together, because of the groups. All arguments but `settings` must outlive the
+  /// executor. Throws EnvironmentError if memory runs out.
   Executor(const Network& network, const Program& program, Backend& backend,
            Communicator& communicator, DataSource& data, const TrainingSettings& settings,
            FlightRecorder recorder = {});
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Called with the index of a step that has just finished.
-  using AfterStep = std::function<void(std::size_t step)>;
+  /// Called with the index of an op that has just finished.
+  using AfterOp = std::function<void(std::size_t op)>;
 
-  /// One training iteration. Without concurrent streams each step is finished before the next
-  /// begins; with them communication goes on beside the kernels, up to a step that depends on it.
-  /// `after_step` has each step finished first. Throws CommunicationError.
-  void run(std::int64_t iteration, const AfterStep& after_step = {});
-  /// Of the last iteration, one per step; none where steps are replayed.
+  /// Runs one iteration. Without concurrent streams each op is finished before the next begins.
+  /// With them communication overlaps kernels, up to the op that depends on it. With `after_op`
+  /// every op is finished before the callback. Throws CommunicationError.
+  void run(std::int64_t iteration, const AfterOp& after_op = {});
+  /// Times of the last iteration's ops, one span per op; empty if ops are replayed.
   std::span<const Span> spans() const { return replays() ? std::span<const Span>() : spans_; }
-  /// Behind the first iteration, steps in which the host has no part are captured, once, and
-  /// replayed (segments.hpp), with the same results; nothing changes if there are none. Iterations
-  /// that call after_step run as before. Requires backend.captures(). If the device refuses, the
-  /// next iteration throws EnvironmentError.
-  void replay_steps();
+  /// From the second iteration on, runs of ops that need no host are captured once and replayed
+  /// (segments.hpp). Results stay the same. Nothing changes if there are no such runs, or for
+  /// iterations with an after_op. Requires backend.captures(). If the device cannot capture an
+  /// op, the next iteration throws EnvironmentError.
+  void replay_ops();
   ReplayCount replay_count() const;
-  /// From now on each step is launched on its own again, and timed: forgets what was captured.
+  /// Discards the captured work: from now on each op is launched on its own again, and timed.
   void launch_ops();
-  /// Of the last iteration: the same on all ranks.
+  /// Returns the last iteration's loss, equal on all ranks that hold the loss layer; NaN on others.
   double loss();
 
-  /// Moves a whole buffer between the device and dense host memory.
+  /// Copies a whole buffer between the device and dense host memory.
   void upload(BufferId buffer, const void* host);
-  /// A part of a buffer, from byte `begin`.
+  /// Copies `bytes` bytes of host memory into a buffer, from its byte `begin` on.
   void upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes);
   void download(BufferId buffer, void* host);
-  /// The numbers of a buffer of floats, or of a narrower type.
+  /// Returns the values of a buffer of type F32, F16 or BF16.
   std::vector<float> floats(BufferId buffer);
-  /// The same into `values`, whose room is used again.
+  /// Writes the same values into `values`, and reuses its memory.
   void download_floats(BufferId buffer, std::vector<float>& values);
   void upload_floats(BufferId buffer, const std::vector<float>& values);
-  /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read
-  /// before it is written shows.
+  /// Fills the arena with bytes 0xFF, which are NaN in every floating type. A kernel that reads
+  /// memory before it was written then shows in the results.
   void poison();
 
   const TrainingSettings& settings() const { return settings_; }
-  /// Of programs that scale the loss; nothing happens in others, whose scale is 1.
+  /// Reads or writes the loss scale on the device. In programs without a scaled loss the setter
+  /// does nothing, and the getter returns a scale of 1.
   void set_loss_scaling(const LossScaling& scaling);
   LossScaling loss_scaling();
 
@@ -115,17 +116,17 @@ class Executor {
     Communicator* transport;
     std::vector<Communicator::Parcel> sends, receives;
   };
-  /// A step with everything looked up that does not change from iteration to iteration.
+  /// An op with everything looked up that stays the same in all iterations.
   struct Prepared {
-    PreparedKernel* kernel = nullptr;  ///< of a compute step
+    PreparedKernel* kernel = nullptr;  ///< of a ComputeOp
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    HostMemory staged;                  ///< what a replay loads, filled before it; null: nothing
-    std::vector<PartOfExchange> parts;  ///< of an exchange: one for each way that its messages go
-    Communicator* transport = nullptr;  ///< of a collective
-    Communicator::Group group = 0;      ///< of it
-    std::vector<Stream> awaits;  ///< on which something is under way that this step depends on
+    HostMemory staged;                  ///< of a replayed LoadOp: data, filled before each replay
+    std::vector<PartOfExchange> parts;  ///< of an ExchangeOp: one per transport of its messages
+    Communicator* transport = nullptr;  ///< of a CollectiveOp
+    Communicator::Group group = 0;      ///< of a CollectiveOp
+    std::vector<Stream> awaits;         ///< streams whose communication must end before this op
   };
 
   DeviceMemory allocate(Bytes bytes);
@@ -142,8 +143,7 @@ class Executor {
 
   bool replays() const { return !segments_.empty(); }
   void tell(std::int64_t iteration);
-  void run(const Segment& segment, std::int64_t iteration, Seconds start,
-           const AfterStep& after_step);
+  void run(const Segment& segment, std::int64_t iteration, Seconds start, const AfterOp& after_op);
   void note_spans();
   void finish(Stream stream, Seconds start);
   void follow(std::size_t index, Seconds start);
@@ -170,20 +170,20 @@ class Executor {
   DeviceMemory arena_;
   DeviceMemory persistent_;
   DeviceMemory workspace_;
-  HostMemory told_;   ///< StepNumbers, on their way
-  DeviceMemory now_;  ///< to here, where kernels read them
+  HostMemory told_;   ///< StepNumbers on the host
+  DeviceMemory now_;  ///< StepNumbers on the device, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
   Backend::Event start_ = Backend::none;       ///< of the iteration
-  std::vector<Backend::Event> begins_, ends_;  ///< by step, as the device sees them
-  std::vector<std::uint16_t> stored_;          ///< narrow numbers on their way to floats
+  std::vector<Backend::Event> begins_, ends_;  ///< by op, on the compute stream
+  std::vector<std::uint16_t> stored_;          ///< narrow values before they become floats
   std::array<std::vector<std::size_t>, 3>
-      under_way_;                  ///< by stream: steps whose end has not been seen
-  std::vector<Segment> segments_;  ///< none: no steps are replayed
+      under_way_;                  ///< by stream: communication ops that may not have ended
+  std::vector<Segment> segments_;  ///< empty: no ops are replayed
   std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null where it is not replayed
   std::array<Backend::Event, 3> passed_{
-      Backend::none, Backend::none, Backend::none};  ///< by stream: behind what is captured so far
-  bool ran_ = false;  ///< once, at least: what is made at first use is made
+      Backend::none, Backend::none, Backend::none};  ///< by stream: after the work captured so far
+  bool ran_ = false;  ///< whether an iteration ran, so that libraries did their work of first use
 };
 
 }  // namespace stratplan

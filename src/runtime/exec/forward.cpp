@@ -9,7 +9,8 @@
 namespace stratplan {
 namespace {
 
-/// Whether the step computes a loss; the first thing that it reads is the network's output.
+/// Whether the op computes a loss in the forward phase. The first buffer that it reads is then the
+/// network's output.
 bool computes_loss(const Op& op) {
   const auto* compute = std::get_if<ComputeOp>(&op.body);
   if (!compute || op.phase != Phase::Forward) return false;
@@ -23,7 +24,7 @@ bool computes_loss(const Op& op) {
 Outputs forward(const Network& network, const Program& program, Executor& executor,
                 Communicator& communicator, std::int64_t batches) {
   const Shape batch = network.layers.back().input;
-  SP_ASSERT(is_loss(network.layers.back().kind), "the last layer, {}, is no loss",
+  SP_ASSERT(is_loss(network.layers.back().kind), "the last layer, {}, is not a loss",
             network.layers.back().name);
   Outputs outputs{batch, {}};
   outputs.shape[Axis::N] *= batches;
@@ -45,7 +46,7 @@ Outputs forward(const Network& network, const Program& program, Executor& execut
 }
 
 void apply_softmax(Outputs& outputs) {
-  if (outputs.values.empty()) return;  // another rank has them
+  if (outputs.values.empty()) return;  // only rank 0 has the values
   const std::int64_t channels = outputs.shape[Axis::C],
                      positions =
                          outputs.shape[Axis::D] * outputs.shape[Axis::H] * outputs.shape[Axis::W];

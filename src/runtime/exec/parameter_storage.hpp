@@ -1,6 +1,6 @@
 #pragma once
-// Where a rank's parameters lie, and what goes with them: its whole blocks, or with sharding its
-// shares of those, which the ranks that hold the same blocks have between them
+// Access to a rank's blocks of parameters, gradients and optimizer state. With sharding a rank's
+// buffer holds only a share of its block; the ranks with the same block hold the other shares
 // (model/partition/sharding.hpp).
 #include <vector>
 
@@ -10,18 +10,18 @@ namespace stratplan {
 
 enum class ParameterPart : int { Value, Gradient, Velocity, MeanSquare };
 
-/// -1 if the optimizer has no such part.
+/// Returns the buffer of one part of a parameter; -1 if the optimizer has no such part.
 BufferId buffer_of(const ParameterSlice& slice, ParameterPart part);
 
-/// The elements of a rank's block, in the order of memory, that its buffer holds.
+/// Returns which elements of this rank's block its buffer holds, in memory order.
 Interval held(const Program& program, const ParameterSlice& slice, ParameterPart part);
 
-/// The whole block. Called by all ranks that share it.
+/// Returns the whole block. Called by all ranks that share the block.
 std::vector<float> download_block(const Program& program, const ParameterSlice& slice,
                                   ParameterPart part, Executor& executor,
                                   Communicator& communicator);
 
-/// Of a whole block what this rank holds.
+/// Copies this rank's share of a whole block into its buffer.
 void upload_block(const Program& program, const ParameterSlice& slice, ParameterPart part,
                   const std::vector<float>& block, Executor& executor);
 

@@ -17,7 +17,7 @@ double factor(const Schedule& schedule, std::int64_t step) {
   const double passed = std::min(1.0, static_cast<double>(since) / span);
   switch (schedule.kind) {
     case ScheduleKind::Constant: return 1;
-    case ScheduleKind::Op:
+    case ScheduleKind::Step:
       return std::pow(schedule.gamma, static_cast<double>(since / schedule.step_size));
     case ScheduleKind::Cosine: return (1 + std::cos(std::numbers::pi * passed)) / 2;
     case ScheduleKind::Polynomial: return std::pow(1 - passed, schedule.power);

@@ -6,7 +6,8 @@
 namespace stratplan {
 namespace {
 
-/// As long as may be.
+/// Splits a program into runs of ops that all replay or all do not. A new run also begins where the
+/// host has to wait.
 std::vector<Segment> runs_of(const Program& program,
                              const std::function<bool(const Op&)>& captured) {
   const std::vector<std::vector<Stream>> awaited = awaited_streams(program);

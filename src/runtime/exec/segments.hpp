@@ -1,6 +1,6 @@
 #pragma once
-// How the ops of a program hang together for whoever runs them: on which streams each waits, and
-// which runs of them the host has no part in.
+// How the executor orders a program's ops: the streams that each op waits for, and the runs of ops
+// that a device can replay without the host.
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -9,24 +9,24 @@
 
 namespace stratplan {
 
-/// By op: the streams on which something may be under way that it depends on; nothing where
-/// communication does not go on beside the kernels. Waiting for a stream waits for all that is
-/// under way on it, so later ops need not wait for that again.
+/// Returns, by op, the streams to wait for: those with communication under way that the op depends
+/// on. Waiting for a stream waits for everything under way on it, so later ops do not wait for the
+/// same again. All lists are empty if the program has no concurrent streams.
 std::vector<std::vector<Stream>> awaited_streams(const Program& program);
 
-/// Ops [first, end).
+/// The ops [first, end) of a program.
 struct Segment {
   std::size_t first = 0, end = 0;
-  bool replays =
-      false;  ///< the host has no part in them: they may be captured together, once, and replayed
+  bool replays = false;  ///< needs no host: the ops can be captured together, once, and replayed
   bool communicates = false;
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// All ops, in order. Those that replay are as long as may be, and two ops at least, for one replay
-/// is launched like one kernel. `captured`: of an op that communicates, whether its verb may be
-/// (Communicator::captured); else the host communicates, and waits for it, between the segments.
-/// Loads are no hindrance: the host fills their memory before.
+/// Splits a program into segments, in order. Segments that replay are as long as possible. They
+/// have at least two ops, because launching a replay costs as much as launching one kernel.
+/// `captured` tells of an op that communicates whether its call can be captured
+/// (Communicator::captured). If not, the host communicates between segments, and waits. Loads can
+/// be replayed: the host fills their staging memory before each replay.
 ///
 ///   program            kernel load kernel exchange kernel kernel all-reduce kernel exchange
 ///   captured           [replays                                                            ]

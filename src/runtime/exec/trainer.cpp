@@ -14,9 +14,9 @@
 namespace stratplan {
 namespace {
 
-/// Fills a buffer from its first element to its last, a piece at a time: a copy of the largest
-/// weights might be the most memory that a run ever takes. Of what is added the buffer holds the
-/// elements `held`. To be ended by flush().
+/// Fills a buffer with consecutive elements, a small piece at a time, because a host copy of the
+/// largest weights could be the peak of a run's memory. Only the elements `held` of those added are
+/// stored. flush() must be the last call.
 class Writer {
  public:
   Writer(Executor& executor, BufferId buffer, Interval held)
@@ -60,13 +60,13 @@ void write_weights(const Program& program, const ParameterSlice& slice, double f
   writer.flush();
 }
 
-/// Of all that is not drawn at random.
+/// Initial value of a parameter that is not drawn at random.
 float start_of(ParameterSlice::What what) {
   if (what == ParameterSlice::What::Scale) return 1.0F;
   return what == ParameterSlice::What::Slope ? 0.25F : 0.0F;
 }
 
-/// One value, then perhaps another, so many elements each.
+/// Writes each of the values `elements` times, one value after the other.
 void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values,
                      std::int64_t elements) {
   Writer writer(executor, buffer, {0, std::ssize(values) * elements});
@@ -75,7 +75,7 @@ void write_constants(Executor& executor, BufferId buffer, const std::vector<floa
   writer.flush();
 }
 
-/// Everybody's numbers, by rank; the lists may differ in length.
+/// Returns the numbers of all ranks, by rank. The lists may differ in length.
 std::vector<std::vector<double>> gather(Communicator& communicator,
                                         const std::vector<double>& mine) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
@@ -98,7 +98,7 @@ std::vector<std::vector<double>> gather(Communicator& communicator,
   return lists;
 }
 
-/// Durations of one rank's program steps over the timed iterations.
+/// Durations of one rank's ops over the timed iterations.
 class OpDurations {
  public:
   OpDurations(std::size_t steps, int iterations) : durations_(steps) {
@@ -106,9 +106,9 @@ class OpDurations {
   }
   void add(std::span<const Span> spans) {
     for (const Span& span : spans)
-      durations_[static_cast<std::size_t>(span.step)].push_back((span.end - span.start).value);
+      durations_[static_cast<std::size_t>(span.op)].push_back((span.end - span.start).value);
   }
-  /// By step; 0 for a step that was not timed.
+  /// Medians by op, in seconds; 0 for an op that was not timed.
   std::vector<double> medians() const {
     std::vector<double> result;
     for (const auto& of_op : durations_) result.push_back(of_op.empty() ? 0 : median(of_op));

@@ -1,5 +1,5 @@
 #pragma once
-// Training: parameters from the seed, then iterations of the program, timed.
+// Training: initializes parameters from the seed, then runs and times iterations of the program.
 #include <functional>
 
 #include "runtime/exec/executor.hpp"
@@ -9,30 +9,32 @@ namespace stratplan {
 struct TrainingRun {
   int warmup = 1;  ///< iterations whose time does not count
   int steps = 10;  ///< iterations that are timed, after the warm-up
-  /// Called on every rank after each iteration (0: the first of the warm-up), outside the measured
-  /// time; may communicate.
+  /// Called on every rank after each iteration, outside the measured time. Iteration 0 is the first
+  /// of the warm-up. May communicate.
   std::function<void(std::int64_t iteration, double loss, Seconds elapsed)> after_step{};
-  /// The iteration to begin with, where an earlier run has left off; it counts among warmup +
-  /// steps. The first `warmup` from here are not timed, so far as others remain.
+  /// The iteration to begin with when an earlier run is continued; it counts among warmup + steps.
+  /// The first `warmup` iterations from here are not timed, but the last one always is.
   std::int64_t first = 0;
-  /// Asked behind after_step: whether to end here. All ranks must answer alike.
+  /// Called after after_step: whether to end here. All ranks must return the same.
   std::function<bool()> stop{};
 };
 
-/// Weights normal with variance 2 / Layer::fan_in() (He et al., "Delving deep into rectifiers",
-/// ICCV 2015), scales 1, biases and shifts 0, optimizer state 0: functions of seed, parameter name
-/// and global element index, so that every decomposition starts from the same numbers.
+/// Initializes parameters and state. Weights are normal with variance 2 / Layer::fan_in() (He et
+/// al., "Delving deep into rectifiers", ICCV 2015); scales 1, slopes 0.25, biases and shifts 0.
+/// Optimizer state is 0, running means 0, running variances 1. Each number depends only on seed,
+/// parameter name and global element index, so every decomposition starts from the same numbers.
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed,
                            Executor& executor);
 
-/// Runs warmup + steps iterations on all ranks, which start each together; the same Timing on every
-/// rank. Requires initialized parameters. Throws CommunicationError.
+/// Runs the iterations from `run.first` to warmup + steps. Called by all ranks, which begin each
+/// iteration together. All return the same Timing, but losses are NaN on ranks without the loss
+/// layer. Requires initialized parameters. Throws CommunicationError.
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run);
 
-/// Where training replays its steps, their times are those of further iterations behind it, in
-/// which each is launched on its own: `iterations` of them, from `first` on, after one that is not
-/// timed. They train on, so whatever is to be kept of the training must have been. Adds to `timing`
-/// on every rank; called by all. Nothing replays any more then.
+/// Times single ops after a training that replayed them. Runs 1 + `iterations` further iterations,
+/// from `first` on, in which each op is launched on its own; the first is not timed. Adds the
+/// medians to `timing` on every rank. These iterations change the parameters, so results of the
+/// training must be saved before. Called by all ranks. The executor does not replay ops afterwards.
 void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
               Timing& timing);
 

@@ -1,5 +1,5 @@
-// HDF5 through its C interface: hyperslabs of contiguous data sets. The library is not safe for
-// threads as Debian builds it, and ranks may be threads, so all calls are made under one lock.
+// HDF5 through its C interface: hyperslabs of contiguous data sets. Debian builds the library
+// without thread safety, and ranks may be threads, so all calls are made under one lock.
 #include <fmt/format.h>
 #include <hdf5.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 std::mutex library;
 
-/// What HDF5 hands out and wants back.
+/// Owns an identifier of HDF5 and closes it.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -40,11 +40,11 @@ class Handle {
   Close close_;
 };
 
-/// At exit the library crashes over files that a full disk kept it from closing. Must be its first
-/// call.
+/// Disables HDF5's exit handler, which crashes on files that a full disk kept it from closing. Must
+/// be the first call of the library.
 void leave_exit_alone() { [[maybe_unused]] static const herr_t once = H5dont_atexit(); }
 
-/// Its own reports on standard error are not for users.
+/// Turns off HDF5's own error reports on standard error, which do not help users.
 void be_silent() {
   leave_exit_alone();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -54,9 +54,8 @@ hid_t memory_type(DataType type) {
   return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
 }
 
-/// Why the call before has failed, in the library's words: the deepest of its reports. Any other
-/// call
-/// of the library, closing a handle among them, forgets the reason.
+/// Returns why the previous call failed: the deepest of HDF5's error reports. Any other call of the
+/// library discards the reason, also one that closes a handle.
 std::string reason() {
   std::string words = "no reason given";
   const auto take = [](unsigned place, const H5E_error2_t* report, void* into) -> herr_t {
@@ -67,9 +66,10 @@ std::string reason() {
   return words;
 }
 
-/// Sieving would read the gaps between short rows, which belong to other ranks. And a file that is
-/// read needs no lock, which many shared file systems cannot give: HDF5 would not open it there.
-/// The driver is the one whose handle is a descriptor, whatever the environment says.
+/// Properties for reading. Sieving is off, because it reads the gaps between short rows, which
+/// belong to other ranks. Locking is off, because reading needs no lock, and HDF5 refuses to open
+/// files where the file system has none. The driver is sec2 regardless of the environment, because
+/// its handle is a file descriptor.
 Handle access_for_reading() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_sec2(access);
@@ -82,13 +82,11 @@ Handle access_for_reading() {
 
 Handle open_file(const std::string& path) {
   be_silent();
-  const InputFile regular(path);  // HDF5 would wait for the other end of a FIFO
+  const InputFile regular(path);  // refuses a FIFO, whose writer HDF5 would wait for
   const Handle access = access_for_reading();
   Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.good())
-    throw InputError(
-        path, "",
-        fmt::format("expected an HDF5 file: it is none, or it is damaged ({})", reason()));
+    throw InputError(path, "", fmt::format("not an HDF5 file, or a damaged one ({})", reason()));
   return file;
 }
 
@@ -99,7 +97,8 @@ int descriptor_of(hid_t file) {
   return *static_cast<const int*>(descriptor);
 }
 
-/// Links into other files are not followed: nobody would watch those.
+/// Opens a data set of this file. Links into other files are refused, because changes of those
+/// would not be noticed.
 Handle open_data_set(const std::string& path, hid_t file, const std::string& name) {
   const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   std::string elsewhere;
@@ -127,7 +126,7 @@ class Hdf5Array final : public ArrayFile {
         file_(open_file(path)),
         opened_(path, descriptor_of(file_)),
         data_set_(stratplan::open_data_set(path, file_, name)) {
-    check_storage();  // first of all: asking a virtual data set for its extents opens other files
+    check_storage();  // first, because asking a virtual data set for its extents opens other files
     const Handle space(H5Dget_space(data_set_), H5Sclose), type(H5Dget_type(data_set_), H5Tclose);
     const int axes = H5Sget_simple_extent_ndims(space);
     if (axes < 1)
@@ -152,7 +151,8 @@ class Hdf5Array final : public ArrayFile {
     read(box, H5T_NATIVE_FLOAT, into);
   }
   void read(std::span<const Interval> box, std::int64_t* into) override {
-    SP_ASSERT(numbers_ != Numbers::Floating, "{}: integers are read of floats", name_);
+    SP_ASSERT(numbers_ != Numbers::Floating, "{}: integers are read from an array of floats",
+              name_);
     read(box, numbers_ == Numbers::Unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, into);
   }
   void check_unchanged() const override { opened_.check_unchanged(); }
@@ -178,7 +178,8 @@ class Hdf5Array final : public ArrayFile {
         fmt::format("can not be read at sample {}: the file is damaged ({})", box[0].begin, why));
   }
 
-  /// HDF5 gives zeros for bytes behind the file's end, and for files that a virtual data set lacks.
+  /// Throws InputError unless all elements lie in this file. HDF5 would read zeros after the file's
+  /// end, and from missing files of a virtual data set.
   void check_storage() const {
     const Handle made(H5Dget_create_plist(data_set_), H5Pclose);
     if (H5Pget_layout(made) == H5D_VIRTUAL || H5Pget_external_count(made) != 0)
@@ -210,7 +211,7 @@ class Hdf5Array final : public ArrayFile {
                      fmt::format("expected \"first\" or \"last\", found \"{}\"", text));
   }
 
-  /// Strings are of fixed or of variable length, as whoever wrote them liked.
+  /// Returns the text of an attribute of fixed or variable length; "no text" if it is no string.
   static std::string read_text(hid_t attribute, hid_t type) {
     if (H5Tget_class(type) != H5T_STRING) return "no text";
     const Handle wanted(H5Tcopy(H5T_C_S1), H5Tclose);
@@ -230,16 +231,16 @@ class Hdf5Array final : public ArrayFile {
 
   std::string name_, path_, pointer_;
   Handle file_;
-  InputFile opened_;  ///< that file
+  InputFile opened_;  ///< the descriptor of file_, watched for changes
   Handle data_set_;
   std::vector<std::int64_t> extents_;
   std::vector<hsize_t> begin_,
-      count_;  ///< what is being read; kept, so that only first reads allocate
+      count_;  ///< the hyperslab to read; kept, so that only first reads allocate
   Numbers numbers_ = Numbers::Floating;
   std::optional<ChannelOrder> order_;
 };
 
-/// Takes the lock around everything, opening and closing included.
+/// Takes the lock around all calls of HDF5, also those that open and close.
 class LockedArray final : public ArrayFile {
  public:
   LockedArray(const std::string& path, const std::string& name) {

@@ -1,6 +1,6 @@
 #pragma once
-// Arrays in files, read by region: what data sets on disk are made of. HDF5 (runtime/hdf5, or
-// runtime/stub) and NumPy's .npy (npy.cpp).
+// Arrays in files, read by region. Data sets on disk are made of them. The formats are HDF5
+// (runtime/hdf5, or runtime/stub) and NumPy's .npy (npy.cpp).
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -12,14 +12,13 @@
 
 namespace stratplan {
 
-/// Where the channels of a sample stand in an array: (sample, C, [D,] H, W) or (sample, [D,] H, W,
-/// C).
+/// The order of an array's axes: First (sample, C, [D,] H, W), Last (sample, [D,] H, W, C).
 enum class ChannelOrder : int { First, Last };
 
-/// What an array's elements are.
+/// The kind of an array's elements; integers are signed or unsigned.
 enum class Numbers : int { Floating, Signed, Unsigned };
 
-/// One array, row-major, samples along its first axis, all of it in one regular file.
+/// One row-major array in one regular file, with samples along its first axis.
 class ArrayFile {
  public:
   virtual ~ArrayFile() = default;
@@ -27,29 +26,30 @@ class ArrayFile {
   virtual const std::string& name() const = 0;
   virtual const std::vector<std::int64_t>& extents() const = 0;
   virtual Numbers numbers() const = 0;
-  /// What the file itself says, if it does: HDF5's attribute `channel_order`, "first" or "last".
+  /// Returns the channel order that the file states: HDF5's attribute `channel_order`, "first" or
+  /// "last". Nothing if the file states none.
   virtual std::optional<ChannelOrder> channel_order() const { return {}; }
-  /// The box's elements, dense and row-major, as floats; one interval per axis, inside the extents.
-  /// No byte outside the box is read (a compressed or chunked HDF5 data set apart: whole chunks).
-  /// Throws InputError if the file ends early.
+  /// Reads the elements in a box, dense and row-major, as floats. `box` has one interval per axis,
+  /// inside the extents. No byte outside the box is read, except from chunked or compressed HDF5
+  /// data sets: they are read in whole chunks. Throws InputError if the file ends early.
   virtual void read(std::span<const Interval> box, float* into) = 0;
-  /// The same of integers, to their last bit: unsigned ones of 64 bits as the signed ones of the
-  /// same bits. Requires numbers() other than Floating.
+  /// Reads integers exactly. An unsigned integer of 64 bits becomes the signed one with the same
+  /// bits. Requires numbers() other than Floating.
   virtual void read(std::span<const Interval> box, std::int64_t* into) = 0;
-  /// Called behind reads, whose results count only then. Throws InputError if the file has changed
-  /// since it was opened (InputFile).
+  /// Called after reads; their results are valid only if this returns. Throws InputError if the
+  /// file has changed since it was opened (InputFile).
   virtual void check_unchanged() const = 0;
 };
 
-/// Version 1, 2 or 3 of the format, little endian, C order, of type f4, f8, i1, i4, i8 or u1.
-/// Throws InputError.
+/// Opens a .npy file of format version 1, 2 or 3: little endian, C order, elements of type f4, f8,
+/// i1, i2, i4, i8, u1, u2 or b1. Throws InputError.
 std::unique_ptr<ArrayFile> open_npy(const std::string& path);
-/// The data set `name` of an HDF5 file. Throws InputError; EnvironmentError naming
+/// Opens the data set `name` of an HDF5 file. Throws InputError; EnvironmentError that names
 /// STRATPLAN_WITH_HDF5 if HDF5 was not built.
 std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string& name);
 
-/// Extents and types of a data set to be written: `x` in F32 with channels first, `y` in F32
-/// (targets) or I32 (labels).
+/// Extents and types of a data set to write: `x` in F32 with channels first, `y` in F32 (targets)
+/// or I32 (labels).
 struct DataSetShape {
   std::int64_t samples = 1;
   std::vector<std::int64_t> x;  ///< of one sample
@@ -57,8 +57,8 @@ struct DataSetShape {
   DataType y_type = DataType::F32;
 };
 
-/// Writes a data set sample by sample. What was written before finish() does not bear the final
-/// name, and goes with the writer.
+/// Writes a data set sample by sample. Files get their final names in finish(). Without finish()
+/// the destructor removes them.
 class DataSetWriter {
  public:
   virtual ~DataSetWriter() = default;
@@ -67,13 +67,14 @@ class DataSetWriter {
   virtual void finish() = 0;
 };
 
-/// x.npy and y.npy in the folder `path`. Throws EnvironmentError, here and from the writer's
-/// functions.
+/// Creates x.npy and y.npy in the folder `path`. This function and the writer's throw
+/// EnvironmentError.
 std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape);
-/// One array of F32, row-major, its first axis along `samples`. Throws EnvironmentError.
+/// Writes one row-major array of F32. Throws EnvironmentError.
 void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,
                const std::vector<float>& values);
-/// One HDF5 file. Throws as create_npy does, and if HDF5 was not built.
+/// Creates an HDF5 file with the data sets x and y. Throws EnvironmentError as create_npy does, and
+/// if HDF5 was not built.
 std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSetShape& shape);
 
 }  // namespace stratplan

@@ -22,10 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int keeper = 0;  ///< the rank that reads and writes for all
+constexpr int keeper = 0;  ///< the rank that writes checkpoints and chooses the one to load
 constexpr const char* format = "stratplan checkpoint 1";
 
-/// What is kept of each parameter, under PyTorch's names for the optimizer's state.
+/// One tensor per parameter that a checkpoint holds; prefixes are PyTorch's names for the
+/// optimizer's state.
 struct Part {
   ParameterPart part;
   std::string prefix;
@@ -41,15 +42,15 @@ std::vector<Part> parts_of(OptimizerKind optimizer) {
   return parts;
 }
 
-/// FNV-1a over whole words: tells damage, at the speed of memory.
+/// FNV-1a over 32-bit words: detects damage, and is as fast as memory.
 std::string checksum(const std::vector<float>& values) {
   Fnv1a hash;
   for (const float value : values) hash.add(std::bit_cast<std::uint32_t>(value));
   return fmt::format("{:016x}", hash.value());
 }
 
-/// Of the network as it is without micro-batches: they change how a step is computed, not what it
-/// comes to.
+/// Returns the network's fingerprint without micro-batches and training settings. Micro-batches
+/// change how a step is computed, but not its result.
 std::string identity(Network network) {
   for (Layer& layer : network.layers) {
     layer.input[Axis::N] *= network.training.micro_batches;
@@ -59,8 +60,8 @@ std::string identity(Network network) {
   return network.fingerprint();
 }
 
-/// What this training and a checkpoint must have in common, in the order in which a difference is
-/// told.
+/// Metadata in which a checkpoint must agree with this training. Differences are checked in this
+/// order.
 std::vector<std::pair<std::string, std::string>> conditions(const Network& network,
                                                             std::uint64_t seed) {
   return {{"format", format},
@@ -93,7 +94,7 @@ std::vector<std::int64_t> steps_in(const fs::path& folder) {
   return steps;
 }
 
-/// Throws InputError unless the file is whole.
+/// Reads a file and verifies its checksums. Throws InputError if the file is damaged.
 SafetensorsFile read_whole(const fs::path& path) {
   SafetensorsFile file = read_safetensors_file(path);
   const Json checksums = Json::parse(file.metadata["checksums"], nullptr, false);
@@ -110,7 +111,7 @@ SafetensorsFile read_whole(const fs::path& path) {
   return file;
 }
 
-/// One rank's block of a whole tensor, channels last.
+/// Returns one rank's block, channels last, of a whole tensor in logical order (N, C, D, H, W).
 std::vector<float> block_of(const std::vector<float>& logical, const Region& region,
                             const Shape& whole) {
   std::vector<float> block(static_cast<std::size_t>(region.elements()));
@@ -129,22 +130,24 @@ std::vector<float> block_of(const std::vector<float>& logical, const Region& reg
 /// A checkpoint's tensors by name.
 class WholeTensors {
  public:
-  /// The file must outlive this.
+  /// The file must outlive this object.
   WholeTensors(const SafetensorsFile& file, std::string path) : path_(std::move(path)) {
     for (const NamedTensor& tensor : file.tensors) by_name_[tensor.name] = &tensor;
   }
 
-  /// One rank's block. Throws InputError if there is no such tensor of that shape.
+  /// Returns one rank's block. Throws InputError if the tensor is missing or has another number of
+  /// elements.
   std::vector<float> block(const std::string& name, const Region& region,
                            const Shape& whole) const {
     const auto found = by_name_.find(name);
     if (found == by_name_.end())
-      throw InputError(path_, "",
-                       fmt::format("this file has no tensor {}: it is of another network", name));
+      throw InputError(
+          path_, "",
+          fmt::format("this file has no tensor {}: it belongs to another network", name));
     const std::vector<float>& values = found->second->values;
     if (std::ssize(values) != whole.elements())
       throw InputError(path_, "/" + name,
-                       fmt::format("this file's tensor has {} elements, this network's {}",
+                       fmt::format("the tensor has {} elements in the file, {} in the network",
                                    values.size(), whole.elements()));
     return block_of(values, region, whole);
   }
@@ -226,7 +229,9 @@ void Checkpoints::save(std::int64_t steps) {
   communicator_.barrier();
 }
 
-/// Files of later steps are of a future that was given up: they stay, and `latest` passes them by.
+/// Removes all but the last keep_ checkpoints up to step `newest`. Files of later steps belong to a
+/// run that was abandoned when training continued from an earlier step. They stay, and restore()
+/// ignores them.
 void Checkpoints::prune(std::int64_t newest) const {
   int kept = 0;
   std::error_code ignored;
@@ -235,7 +240,7 @@ void Checkpoints::prune(std::int64_t newest) const {
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("step-") && name.ends_with(".tmp"))
-      fs::remove(entry.path(), ignored);  // of a writer that was killed
+      fs::remove(entry.path(), ignored);  // left by a writer that was killed
   }
 }
 
@@ -250,13 +255,13 @@ std::optional<fs::path> Checkpoints::newest_whole(std::vector<std::string>& note
       read_whole(file_of(folder_, step));
       return file_of(folder_, step);
     } catch (const InputError& damage) {
-      notes.push_back(fmt::format("passing by a damaged checkpoint: {}", damage.what()));
+      notes.push_back(fmt::format("skipping a damaged checkpoint: {}", damage.what()));
     }
   }
   if (!steps.empty())
     throw InputError(
         folder_.string(), "",
-        fmt::format("none of {} checkpoints is whole: {}", steps.size(), notes.front()));
+        fmt::format("none of {} checkpoints is intact: {}", steps.size(), notes.front()));
   return {};
 }
 
@@ -266,7 +271,7 @@ Restored Checkpoints::restore_for_inference() { return restore(Purpose::Inferenc
 
 Restored Checkpoints::restore(Purpose purpose) {
   Restored restored;
-  double step = 0;  // a whole number far below 2^53; summed with the zeros of the others
+  double step = 0;  // whole numbers below 2^53 are exact; the other ranks add zeros
   if (communicator_.rank() == keeper)
     if (const auto file = newest_whole(restored.notes))
       step = static_cast<double>(*step_of(file->filename().string()));
@@ -291,10 +296,11 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   take_up(WholeTensors(file, path.string()),
           parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_,
           executor_);
-  LossScaling scaling;  // a training that did not scale its loss leaves the run's own
+  LossScaling scaling;  // without one in the file the run keeps its own
   if (std::istringstream text(file.metadata["loss_scale"]); text >> scaling.scale >> scaling.steps)
     executor_.set_loss_scaling(scaling);
-  // Last: names and sizes tell more. A fingerprint is of one batch.
+  // The fingerprint comes last, because a wrong name or size makes a clearer message. It depends on
+  // the batch, so inference compares it only for an equal batch.
   if (trains || file.metadata["batch"] == std::to_string(network_.batch))
     require("fingerprint", identity(network_));
 }

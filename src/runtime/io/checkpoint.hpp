@@ -1,15 +1,15 @@
 #pragma once
-// Checkpoints: everything that training goes on from, as whole tensors under the network's own
-// names, so that any plan on any number of ranks can take them up, and PyTorch can read them. One
-// safetensors file each, written by rank 0, so that one rename makes it complete:
-//   FOLDER/step-00000100.safetensors  "conv1.weights", "optimizer.momentum_buffer.conv1.weights",
-//                                     and of batch normalizations that keep running statistics
-//                                     "bn1.running_mean", "bn1.running_var"; step, seed, network,
-//                                     checksums as metadata, and the scale of
-//                                     the loss where there is one
-//   FOLDER/latest                     the name of the newest
-// Random numbers and the order of data are functions of seed and step, so these two are their whole
-// state.
+// Checkpoints: the whole state of a training, as whole tensors under the network's own names. Any
+// plan on any number of ranks can continue from them, and PyTorch can read them. Each is one
+// safetensors file, written by rank 0, so that one rename completes it:
+//   FOLDER/step-00000100.safetensors  tensors "conv1.weights",
+//                                     "optimizer.momentum_buffer.conv1.weights", and for batch
+//                                     normalizations that keep running statistics
+//                                     "bn1.running_mean", "bn1.running_var"; metadata: step, seed,
+//                                     network, checksums, and the loss scale if there is one
+//   FOLDER/latest                     the name of the newest checkpoint
+// Seed and step are the whole state of random numbers and of the order of data, because both are
+// functions of them.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,34 +20,34 @@
 namespace stratplan {
 
 struct Restored {
-  std::int64_t step = 0;           ///< to begin with; 0 if there was no checkpoint
-  std::vector<std::string> notes;  ///< on rank 0: which files were damaged, and why
+  std::int64_t step = 0;           ///< the step to continue with; 0 if there was no checkpoint
+  std::vector<std::string> notes;  ///< on rank 0: the damaged files that were skipped, and why
 };
 
-/// Takes up parameters and running statistics, and nothing else, from a safetensors file that has
-/// them under a checkpoint's names: a checkpoint, or what `import` wrote. Called by all ranks.
-/// Throws InputError: it has others, or of other shapes.
+/// Loads only parameters and running statistics from a safetensors file with a checkpoint's names:
+/// a checkpoint, or the weights that `import` wrote. Called by all ranks. Throws InputError if a
+/// tensor is missing or has another number of elements.
 void load_weights(const std::filesystem::path& file, const Network& network, const Program& program,
                   Executor& executor);
 
 class Checkpoints {
  public:
-  /// The last `keep` are kept. All arguments must outlive this.
+  /// The newest `keep` checkpoints of the folder are kept. All references must outlive this object.
   Checkpoints(std::filesystem::path folder, int keep, const Network& network,
               const Program& program, std::uint64_t seed, Executor& executor,
               Communicator& communicator);
 
-  /// Whether the folder holds checkpoints.
+  /// Whether the folder holds any checkpoint.
   static bool any(const std::filesystem::path& folder);
-  /// Writes the state after `steps` iterations; on return it is durable. Called by all ranks.
-  /// Throws EnvironmentError: not writable, disk full.
+  /// Writes the state after `steps` iterations, durable when this returns. Called by all ranks.
+  /// Throws EnvironmentError if the folder is not writable or the disk is full.
   void save(std::int64_t steps);
-  /// Takes up the newest whole checkpoint, beginning with the one that `latest` names. Called by
-  /// all ranks. Throws InputError: it is of another network, batch, optimizer or seed (naming the
-  /// difference), or there are checkpoints and none is whole.
+  /// Loads the newest intact checkpoint, not newer than the one that `latest` names. Called by all
+  /// ranks. Throws InputError if that checkpoint has another network, batch, optimizer or seed, and
+  /// names the difference. Throws InputError also if there are checkpoints but all are damaged.
   Restored restore();
-  /// The same for inference, whose program has no optimizer state: it may have been trained with
-  /// any optimizer, seed and batch.
+  /// Loads a checkpoint for inference, without the optimizer's state. The checkpoint may have been
+  /// trained with any optimizer, seed and batch.
   Restored restore_for_inference();
 
  private:

@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-/// value(global element index) for every element of the region, dense.
+/// Returns value(global element index) for every element of the region, dense.
 template <class T, class Value>
 std::vector<std::byte> generate(const Region& region, const Shape& whole, Value value) {
   std::vector<std::byte> contents(static_cast<std::size_t>(region.elements()) * sizeof(T));
@@ -39,7 +39,7 @@ std::vector<std::byte> generate(const LoadOp& load, std::uint64_t seed) {
     }
     case LoadOp::What::Labels: break;
   }
-  region[Axis::C] = {0, 1};  // a label stands for all classes
+  region[Axis::C] = {0, 1};  // one label per position, without channels
   whole[Axis::C] = 1;
   const RandomStream stream(seed, "data.labels");
   const auto classes = static_cast<std::uint64_t>(load.classes);

@@ -1,5 +1,5 @@
 #pragma once
-// Where samples, labels and targets come from. A rank asks for the region that it needs and gets no
+// Sources of samples, labels and targets. A rank asks for the region that it needs and gets no
 // more.
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace stratplan {
 class DataSource {
  public:
   virtual ~DataSource() = default;
-  /// The dense contents of `load.region` for a training step, channels last, in host memory: F32
-  /// samples and targets, I32 labels (one per sample and position, without channels). Valid until
-  /// the next call.
+  /// Returns the dense contents of `load.region` for a training step, channels last, in host
+  /// memory. Samples and targets are F32. Labels are I32, one per sample and position, without
+  /// channels. Valid until the next call.
   virtual std::span<const std::byte> load(const LoadOp& load, std::int64_t step) = 0;
   /// Whether the contents are the same in every step.
   virtual bool fixed() const { return false; }
-  /// After how many steps all has been seen.
+  /// The number of steps after which all samples have been used once.
   virtual std::int64_t steps_per_epoch() const { return 1; }
 };
 
 /// One fixed random batch, the same in every step, so that training visibly lowers the loss.
-/// Samples are normal, targets uniform in [0, 1), labels uniform; each a function of seed and
-/// global element index alone, whatever the decomposition. Generated when first asked for.
+/// Samples are normal, targets uniform in [0, 1), labels uniform over the classes. Each value
+/// depends only on seed and global element index, not on the decomposition. Regions are generated
+/// at their first load.
 class SyntheticData final : public DataSource {
  public:
   explicit SyntheticData(std::uint64_t seed) : seed_(seed) {}

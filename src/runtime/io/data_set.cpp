@@ -19,8 +19,8 @@ Axes axes_in(ChannelOrder order) {
                                       : Axes{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
 }
 
-/// Which axis of a tensor of this shape each axis of the file is, the samples' extent being free;
-/// nothing if they do not fit. Extents of 1 may be missing on either side.
+/// Returns, by axis of the file, the axis of the tensor; nothing if the extents do not fit `shape`.
+/// The number of samples is free. Axes of extent 1 may be missing on either side.
 std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents,
                                                       const Shape& shape, ChannelOrder order) {
   std::vector<std::optional<Axis>> meaning{Axis::N};
@@ -38,7 +38,7 @@ std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int
   return meaning;
 }
 
-/// "(samples, 18, 1, 128, 128)", as it stands in the file.
+/// "(samples, 18, 128, 128)": the extents that a file should have, in its own order of axes.
 std::string describe(const Shape& shape, ChannelOrder order) {
   std::vector<std::int64_t> extents;
   for (const Axis axis : axes_in(order))
@@ -58,14 +58,14 @@ std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::s
   return open_hdf5(path, name);
 }
 
-/// Of the tensor that the load is a part of, as the file holds it: a label stands for all classes.
+/// Shape of the whole tensor as a file holds it. Labels have no channels.
 Shape stored_shape(const LoadOp& load) {
   Shape shape = load.global;
   if (load.what == LoadOp::What::Labels) shape[Axis::C] = 1;
   return shape;
 }
 
-/// "17" or "(17, 0, 4)": of the place-th element of a box.
+/// "17" or "(17, 0, 4)": the index in the file of the place-th element of a box.
 std::string index_in(std::span<const Interval> box, std::int64_t place) {
   std::vector<std::int64_t> index(box.size());
   for (std::size_t axis = box.size(); axis-- > 0; place /= box[axis].size())
@@ -74,12 +74,13 @@ std::string index_in(std::span<const Interval> box, std::int64_t place) {
                            : fmt::format("({})", fmt::join(index, ", "));
 }
 
+/// Throws InputError if one of the labels, which were read from `box`, is not in [0, classes).
 void check(std::span<const std::int64_t> labels, std::int64_t classes, const ArrayFile& file,
            std::span<const Interval> box) {
   const auto other = std::ranges::find_if(
       labels, [&](std::int64_t label) { return label < 0 || label >= classes; });
   if (other == labels.end()) return;
-  file.check_unchanged();  // which would be why
+  file.check_unchanged();  // if the file has changed, that is the cause to report
   const std::string found = file.numbers() == Numbers::Unsigned
                                 ? fmt::format("{}", static_cast<std::uint64_t>(*other))
                                 : fmt::format("{}", *other);
@@ -136,13 +137,13 @@ FileData::FileData(std::span<const LoadOp> loads, const DataSetRequest& request)
     if (load.what == LoadOp::What::Labels) classes_ = load.classes;
   }
   SP_ASSERT(x_.file && (y_.file || request.samples_alone),
-            "{} loads, not of samples and of labels or targets", loads.size());
+            "{} loads do not include samples and labels or targets", loads.size());
   const std::int64_t samples = x_.file->extents()[0],
                      wanted = y_.file ? y_.file->extents()[0] : samples,
                      batch = loads[0].global[Axis::N];
   if (wanted != samples)
     throw InputError(y_.file->name(), "",
-                     fmt::format("expected as many samples as in {}, {}, found {}", x_.file->name(),
+                     fmt::format("expected {1} samples, as in {0}, found {2}", x_.file->name(),
                                  samples, wanted));
   if (samples < batch)
     throw InputError(
@@ -151,7 +152,7 @@ FileData::FileData(std::span<const LoadOp> loads, const DataSetRequest& request)
   order_ = SampleOrder({samples, batch, request.seed, request.shuffled});
 }
 
-/// Makes box_ the region of one sample.
+/// Sets box_ to the region of one sample.
 void FileData::seek(const Array& array, const Region& region, std::int64_t sample) {
   box_.clear();
   for (const auto axis : array.axes)
@@ -170,7 +171,7 @@ void FileData::read_sample(Array& array, const Region& region, std::int64_t samp
   to_channels_last(staging_.data(), channels, positions, into);
 }
 
-/// Those in box_, into labels_.
+/// Reads the labels in box_ into labels_, and checks them.
 void FileData::read_labels() {
   labels_.resize(static_cast<std::size_t>(elements_of(box_)));
   y_.file->read(box_, labels_.data());
@@ -186,9 +187,8 @@ void FileData::check_labels(int part, int parts) {
   y_.file->check_unchanged();
 }
 
-/// Those in box_, piece by piece. Pieces are cut along `axis`, or behind it where one of its
-/// indices
-/// holds too much.
+/// Reads and checks the labels in box_, piece by piece. Pieces are cut along `axis`. If a single
+/// index of that axis holds too many labels, they are cut along the next axis.
 void FileData::read_all_labels(std::size_t axis) {
   constexpr std::int64_t at_once = 1 << 14;  // 128 KiB
   const Interval all = box_[axis];
@@ -205,7 +205,7 @@ std::span<const std::byte> FileData::load(const LoadOp& load, std::int64_t step)
   const bool labels = load.what == LoadOp::What::Labels;
   Array& array = load.what == LoadOp::What::Samples ? x_ : y_;
   Region region = load.region;
-  if (labels) region[Axis::C] = {0, 1};  // a label stands for all classes
+  if (labels) region[Axis::C] = {0, 1};  // one label per position, without channels
   contents_.resize(static_cast<std::size_t>(4 * region.elements()));
   if (!array.file) {
     std::ranges::fill(contents_, std::byte{0});

@@ -1,6 +1,6 @@
 #pragma once
-// A data set on disk: `x`, the samples, and `y`, their labels or targets; an HDF5 file, or a folder
-// of x.npy and y.npy. Each load reads the region that it asks for and nothing else.
+// A data set on disk: the samples `x`, and their labels or targets `y`. It is an HDF5 file, or a
+// folder with x.npy and y.npy. Each load reads only the region that it asks for.
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,39 +13,41 @@ namespace stratplan {
 
 struct DataSetRequest {
   std::string path;
-  std::optional<ChannelOrder> channel_order;  ///< nothing: as the file says, else channels first
-  std::uint64_t seed = 1;                     ///< of the shuffling
+  /// nothing: the order that the file states, or else channels first
+  std::optional<ChannelOrder> channel_order;
+  std::uint64_t seed = 1;  ///< for shuffling
   bool shuffled = true;
-  /// there are no labels or targets, or nobody cares: zeros stand for them. The path may be one
-  /// .npy file, too
+  /// `y` is missing or not wanted: zeros are loaded for labels and targets. The path may then also
+  /// be one .npy file
   bool samples_alone = false;
 };
 
 class FileData final : public DataSource {
  public:
-  /// Opens the data set and holds it against what a program loads of it (Program's LoadSteps; those
-  /// of any plan for the same network will do). Axes of extent 1 may be left out of the arrays,
-  /// except the samples'. Throws InputError: not a data set, other shapes or types than the
-  /// network's, less than one batch of samples; EnvironmentError for HDF5 if it was not built.
+  /// Opens the data set and compares it with a program's loads (loads_of). The loads of any plan
+  /// for the same network will do. Arrays may omit axes of extent 1, except the axis of samples.
+  /// Throws InputError if the path is no data set, if shapes or types differ from the network's, or
+  /// if there is less than one batch of samples. Throws EnvironmentError for an HDF5 file if HDF5
+  /// was not built.
   FileData(std::span<const LoadOp> loads, const DataSetRequest& request);
 
-  /// Looks at the labels of the part-th of `parts` blocks of samples: ranks that take a part each
-  /// have looked at all. Throws InputError with the first label that is no class, and its index.
-  /// Nothing is looked at where there are no labels: of targets, of samples alone.
+  /// Checks the labels in block `part` of `parts` blocks of samples. Ranks that check one block
+  /// each have checked all labels together. Throws InputError with the first label that is no
+  /// class, and its index. Does nothing if the data set has no labels.
   void check_labels(int part, int parts);
-  /// Throws InputError: a file that ends early or has changed since it was opened, a label that is
-  /// no class.
+  /// Throws InputError if a file ends early or has changed since it was opened, or if a label is no
+  /// class.
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
   std::int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
   const SampleOrder& order() const { return order_; }
 
  private:
-  /// An array and what its axes mean.
+  /// An array and the meaning of its axes.
   struct Array {
     std::unique_ptr<ArrayFile> file;
     std::vector<std::optional<Axis>>
-        axes;  ///< of the file, in order; nothing: an extent of 1 that the tensor does not have
-    bool channels_last = false;  ///< as the program wants them
+        axes;  ///< by axis of the file: the tensor's axis; nothing: an extra axis of extent 1
+    bool channels_last = false;  ///< the file has the order that programs use
   };
   static Array open_array(const DataSetRequest& request, const LoadOp& load);
   void seek(const Array& array, const Region& region, std::int64_t sample);
@@ -53,14 +55,14 @@ class FileData final : public DataSource {
   void read_labels();
   void read_all_labels(std::size_t axis);
 
-  Array x_, y_;               ///< y_ without a file: zeros
-  std::int64_t classes_ = 0;  ///< that labels may be; 0: there are none
+  Array x_, y_;               ///< y_ may have no file: zeros are loaded
+  std::int64_t classes_ = 0;  ///< number of classes; 0: there are no labels
   SampleOrder order_{{}};
-  // Kept, so that only first loads allocate.
+  // Buffers are kept, so that only first loads allocate.
   std::vector<std::byte> contents_;
   std::vector<float> staging_;
-  std::vector<std::int64_t> labels_;  ///< in box_, as the file holds them
-  std::vector<Interval> box_;         ///< of the file's indices
+  std::vector<std::int64_t> labels_;  ///< the labels in box_
+  std::vector<Interval> box_;         ///< the region to read, by axis of the file
 };
 
 }  // namespace stratplan

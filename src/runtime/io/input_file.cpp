@@ -14,7 +14,8 @@
 namespace stratplan {
 namespace {
 
-/// The path may have come to lead to a FIFO since: opening does not wait for its other end.
+/// Opens without blocking: after the check, a FIFO could have replaced the file, and opening would
+/// wait for its writer.
 int open_for_reading(const std::string& path) {
   expect_regular_file(path);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -50,8 +51,8 @@ void InputFile::check_unchanged() const {
                                  now.st_size, opened_.st_size));
   if (!same(now.st_mtim, opened_.st_mtim))
     throw InputError(path_, "",
-                     fmt::format("changed while it was in use: all its {} bytes may be others, for "
-                                 "it was modified at {:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::format("changed while it was in use: it was modified at "
+                                 "{1:%Y-%m-%dT%H:%M:%SZ}, so any of its {0} bytes may differ",
                                  now.st_size, fmt::gmtime(now.st_mtim.tv_sec)));
 }
 

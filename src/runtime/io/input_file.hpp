@@ -1,5 +1,5 @@
 #pragma once
-// A file that is read for as long as a training lasts, and must not change meanwhile.
+// An input file that stays open during a whole training, and must not change meanwhile.
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -7,24 +7,25 @@
 
 namespace stratplan {
 
-/// The open file is watched, by its size and its time of modification. Writing, truncating and
-/// `touch`, which nobody can tell from writing, are changes. Reading is none, nor are other rights,
-/// links or names: a file that was renamed, removed or replaced is read on as it was opened.
+/// Changes are detected by size and modification time. Writing and truncating are changes, and so
+/// is `touch`, which looks like writing. Reading is no change, nor are other permissions, links or
+/// names. After the file is renamed, removed or replaced at its path, the opened file is still
+/// read.
 class InputFile {
  public:
-  /// Opens a file for reading. Throws InputError: it is missing, or no regular file.
+  /// Opens a file for reading. Throws InputError if it is missing or not a regular file.
   explicit InputFile(const std::string& path);
-  /// A file that somebody else has opened, and will close after this has gone.
+  /// Watches a file that the caller has opened; the caller closes it after this object's end.
   InputFile(const std::string& path, int descriptor);
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   ~InputFile();
 
   int descriptor() const { return descriptor_; }
-  /// In bytes, at opening.
+  /// Size in bytes when the file was opened.
   std::int64_t size() const { return opened_.st_size; }
-  /// Called behind each read, which then gave what the file held at opening. Throws InputError with
-  /// the bytes that the file had and has.
+  /// Called after each read: if it returns, the read saw the file as it was opened. Throws
+  /// InputError with the sizes then and now, or with the time of modification.
   void check_unchanged() const;
 
  private:

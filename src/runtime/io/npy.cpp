@@ -1,6 +1,6 @@
 // NumPy's .npy: a magic string, a version, a header that is a Python dictionary, then the elements.
-// The format is numpy.lib.format's; only headers of the form that NumPy itself writes are
-// understood, which is what makes reading them safe.
+// The format is described in numpy.lib.format. For safety, only headers in the exact form that
+// NumPy writes are accepted.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { close(); }
   operator int() const { return descriptor_; }
-  /// False if what was written could not be kept.
+  /// Returns false if the written bytes could not be stored.
   bool close() {
     const int descriptor = std::exchange(descriptor_, -1);
     return descriptor < 0 || ::close(descriptor) == 0;
@@ -72,7 +72,7 @@ void convert(const std::byte* from, std::int64_t count, To* into) {
     From value;
     std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
     into[i] =
-        static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): numbers, no characters
+        static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): numbers, not characters
   }
 }
 
@@ -125,7 +125,7 @@ class HeaderText {
   std::string_view rest_;
 };
 
-/// "4, 18, 32, 32" or "4,"; nothing of a single number.
+/// Parses "4, 18, 32, 32" or "4,". Returns no extents for the empty text of a scalar.
 std::vector<std::int64_t> parse_extents(const std::string& path, std::string_view text) {
   constexpr std::int64_t most = 1'000'000'000'000'000;
   std::vector<std::int64_t> extents;
@@ -147,7 +147,8 @@ std::vector<std::int64_t> parse_extents(const std::string& path, std::string_vie
   return extents;
 }
 
-/// "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 18, 32, 32), }", padded with spaces.
+/// Parses "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 18, 32, 32), }", padded with
+/// spaces.
 Header parse_header(const std::string& path, const std::string& text) {
   HeaderText rest(path, text);
   rest.expect("{'descr': '");
@@ -159,7 +160,7 @@ Header parse_header(const std::string& path, const std::string& text) {
   if (fortran == "True")
     throw InputError(
         path, "",
-        "expected an array in C order, found Fortran order (numpy.ascontiguousarray helps)");
+        "expected an array in C order, found Fortran order: save numpy.ascontiguousarray(array)");
   const auto element = element_of(type);
   if (!element)
     throw InputError(
@@ -200,7 +201,8 @@ class NpyFile final : public ArrayFile {
   }
   void read(std::span<const Interval> box, float* into) override { read_box(box, into); }
   void read(std::span<const Interval> box, std::int64_t* into) override {
-    SP_ASSERT(numbers() != Numbers::Floating, "{}: integers are read of floats", path_);
+    SP_ASSERT(numbers() != Numbers::Floating, "{}: integers are read from an array of floats",
+              path_);
     read_box(box, into);
   }
   void check_unchanged() const override { file_.check_unchanged(); }
@@ -250,16 +252,16 @@ class NpyFile final : public ArrayFile {
   void read_box(std::span<const Interval> box, To* into) {
     SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
               header_.extents.size());
-    // The first of the axes whose intervals make one run of bytes: all behind it are taken whole.
+    // Axes from `inner` on make one run of bytes: all axes after `inner` are read as a whole.
     std::size_t inner = box.size() - 1;
-    std::int64_t inside = 1;  // elements per index of that axis
+    std::int64_t inside = 1;  // elements per index of axis `inner`
     while (inner > 0 && box[inner].size() == header_.extents[inner])
       inside *= header_.extents[inner--];
     read_runs(box, 0, inner, 0, inside, into);
   }
 
-  /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have
-  /// led.
+  /// Reads the runs of a box in row-major order. `place` is the row-major index over the axes
+  /// before `axis`.
   template <class To>
   void read_runs(std::span<const Interval> box, std::size_t axis, std::size_t inner,
                  std::int64_t place, std::int64_t inside, To*& at) {
@@ -288,7 +290,7 @@ class NpyFile final : public ArrayFile {
   std::string path_;
   InputFile file_;
   Header header_;
-  std::int64_t begin_ = 0;  ///< of the elements
+  std::int64_t begin_ = 0;  ///< byte at which the elements begin
   std::vector<std::byte> staging_;
 };
 
@@ -321,7 +323,7 @@ class NpyWriter {
   std::size_t bytes_;  ///< of one sample
 };
 
-/// The folder, which is made before the first file in it.
+/// Makes the folder, and returns it; used where the folder's first file is opened.
 fs::path made(const std::string& folder) {
   make_folder(folder);
   return folder;

@@ -1,5 +1,5 @@
 #pragma once
-// Reading ahead: while a step computes, a thread brings the next step's data.
+// Reads ahead: while a step computes, a thread loads the next step's data.
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -10,20 +10,20 @@
 
 namespace stratplan {
 
-/// The same contents as `source` gives, which only the thread of this object calls from now on. It
-/// starts with the first step's data at once, and with the next step's as soon as a step's first
-/// load has taken its own: what is then left of reading hides behind the step. What goes wrong
-/// while reading is thrown by the load that asks for it.
+/// Provides the contents of `source`, which from now on only this object's thread calls. The thread
+/// starts at once with the first step's data. It starts with the next step's data when the current
+/// step asks for its first load, so that reading overlaps the step. Errors of reading are thrown by
+/// the load that asks for the data.
 class PrefetchedData final : public DataSource {
  public:
-  /// `source` must outlive this; `loads` are all that will be asked for, as in Program.
+  /// `source` must outlive this object. `loads` are all loads of the program (loads_of).
   PrefetchedData(DataSource& source, std::vector<LoadOp> loads, std::int64_t first_step = 0);
   ~PrefetchedData() override;
 
-  /// Any step may be asked for; the one after the last is there soonest. A load that was not
-  /// announced is a bug.
+  /// Any step may be asked for; only the step after the previous one has been read ahead. A load
+  /// that was not announced is a bug.
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
-  /// Waits for what is being read: nothing is read in the background until the next load.
+  /// Waits until the thread has finished reading. It stays idle until the next load.
   void wait();
 
  private:
@@ -38,13 +38,13 @@ class PrefetchedData final : public DataSource {
 
   DataSource& source_;
   std::vector<LoadOp> loads_;
-  Batch current_;  ///< of the consumer
-  Batch next_;     ///< of the thread while `busy_`
+  Batch current_;  ///< the data that load() returns
+  Batch next_;     ///< the thread's own while `busy_`
   bool busy_ = false;
   bool ends_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::jthread thread_;  ///< last: ends before the rest goes
+  std::jthread thread_;  ///< the last member, so that it is joined before the others end
 };
 
 }  // namespace stratplan

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little,
               "values are copied as they lie in memory");
 constexpr std::size_t length_bytes = 8;
 
-/// Padded with spaces so that the values start at a multiple of 8 bytes.
+/// Returns the header, padded with spaces so that the values start at a multiple of 8 bytes.
 std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
@@ -33,13 +33,13 @@ std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& m
   return text;
 }
 
-/// The values behind the header, read tensor by tensor: the file is never in memory as a whole.
+/// Reads the values after the header, tensor by tensor, so that the whole file is never in memory.
 class Values {
  public:
   Values(std::string file, std::ifstream& stream, std::int64_t begin, std::int64_t end)
       : file_(std::move(file)), stream_(stream), begin_(begin), bytes_(end - begin) {}
 
-  /// The tensor of one entry of the header.
+  /// Returns the tensor that one entry of the header describes.
   NamedTensor read(const std::string& name, const Json& entry) {
     NamedTensor tensor{name, {}, {}};
     std::int64_t begin = 0, end = 0, elements = 1;
@@ -58,16 +58,16 @@ class Values {
     if (begin < 0 || end < begin || end > bytes_ || elements > bytes_ ||
         (end - begin) != elements * 4)
       throw InputError(file_, "/" + name + "/data_offsets",
-                       "expected the place of as many values as the shape says, within the file");
+                       "expected offsets within the file that span the values of the shape");
     tensor.values.resize(static_cast<std::size_t>(elements));
     stream_.seekg(begin_ + begin);
     if (!stream_.read(reinterpret_cast<char*>(tensor.values.data()), end - begin))
-      throw InputError(file_, "/" + name, "its values cannot be read");
+      throw InputError(file_, "/" + name, "the tensor's values cannot be read");
     read_ = std::max(read_, end);
     return tensor;
   }
 
-  /// The format wants no byte without a tensor; bytes at the end are somebody else's.
+  /// Throws InputError if bytes follow the last tensor, which the format does not allow.
   void check_end() const {
     if (read_ != bytes_)
       throw InputError(
@@ -85,7 +85,7 @@ Metadata read_metadata(const std::string& file, const Json& entry) {
   try {
     return entry.get<Metadata>();
   } catch (const Json::exception&) {
-    throw InputError(file, "/__metadata__", "expected texts by name");
+    throw InputError(file, "/__metadata__", "expected an object of strings");
   }
 }
 

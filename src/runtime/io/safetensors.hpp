@@ -11,21 +11,22 @@
 
 namespace stratplan {
 
-/// "__metadata__" in the header: texts by name.
+/// The header's "__metadata__": strings by name.
 using Metadata = std::map<std::string, std::string>;
 
-/// Replaces the file atomically. Throws EnvironmentError if the place can not be written.
+/// Replaces the file atomically. Throws EnvironmentError if it cannot be written.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata = {});
 
-/// In the order of the header. Throws InputError: missing, truncated, malformed, or another type
-/// than F32.
+/// Returns a file's tensors in the order of its header. Throws InputError if the file is missing,
+/// truncated or malformed, or holds another type than F32.
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
 
 struct SafetensorsFile {
   Metadata metadata;
   std::vector<NamedTensor> tensors;
 };
+/// Returns tensors and metadata; throws as read_safetensors does.
 SafetensorsFile read_safetensors_file(const std::filesystem::path& path);
 
 }  // namespace stratplan

@@ -1,6 +1,6 @@
 #pragma once
-// Which samples of a data set make up which step's batch: a function of seed, epoch and the numbers
-// of samples alone, the same whatever the plan and on however many ranks.
+// Which samples of a data set make up the batch of a step. The order depends only on seed, epoch
+// and the numbers of samples, so it is the same for all plans and numbers of ranks.
 #include <cstdint>
 #include <vector>
 
@@ -12,22 +12,23 @@ class SampleOrder {
     std::int64_t samples = 1;
     std::int64_t batch = 1;  ///< at most `samples`
     std::uint64_t seed = 1;
-    bool shuffled = true;  ///< else every epoch is in the file's order
+    bool shuffled = true;  ///< false: every epoch uses the file's order
   };
   explicit SampleOrder(const Settings& settings) : settings_(settings) {}
 
-  /// The n-th sample of the step's batch. Each epoch is a permutation of its own (Fisher and Yates,
-  /// with Philox) and ends with its last whole batch.
+  /// Returns the index of the n-th sample of the step's batch. Each epoch has its own permutation
+  /// (Fisher and Yates, with Philox) and ends with its last whole batch.
   std::int64_t sample(std::int64_t step, std::int64_t n);
   std::int64_t steps_per_epoch() const { return settings_.samples / settings_.batch; }
-  /// Samples that each epoch leaves out, other ones each time where shuffled.
+  /// The number of samples that each epoch leaves out. If shuffled, they differ from epoch to
+  /// epoch.
   std::int64_t dropped() const { return settings_.samples % settings_.batch; }
 
  private:
   void permute(std::int64_t epoch);
 
   Settings settings_;
-  std::int64_t epoch_ = -1;  ///< whose permutation it is
+  std::int64_t epoch_ = -1;  ///< the epoch of permutation_
   std::vector<std::int64_t> permutation_;
 };
 

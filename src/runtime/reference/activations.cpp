@@ -13,7 +13,7 @@ void for_each_row(const Kernel& kernel, Visit visit) {
   for (std::int64_t row = 0; row < kernel.x.elements(); row += kernel.x[Axis::C]) visit(row);
 }
 
-/// k + alpha / size * sum of squares around channel c.
+/// Returns the scale k + alpha / size * (sum of squares around channel c).
 double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
   const LocalResponse& response = kernel.as<LocalResponse>();
   double squares = 0;

@@ -1,11 +1,13 @@
-// Normalization over sets of samples, and of groups of channels where these share their statistics.
-// With m terms, mean u and biased variance v of a set's group, r = 1 / sqrt(v + epsilon) and
-// h = (x - u) * r:
+// Normalization over sets of samples, and over groups of channels where channels share statistics.
+// A set's group has m terms, mean u and biased variance v.
+//   r = 1 / sqrt(v + epsilon)
+//   h = (x - u) * r
 //   y = scale * h + shift
 //   y = activation(scale * h + shift + addend)
-//       if fused with these; below, dy is then the gradient behind the activation
+//       if an addition and an activation are fused; dy below is then the gradient of the
+//       activation's input
 //   dx = r * (scale * dy - sum(scale * dy) / m - h * sum(scale * dy * h) / m)
-//       the gradient through u and v included
+//       including the gradient through u and v
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +16,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// The two sums of each channel of each set, and what follows from them.
+/// The two sums of each channel of each set, and the moments that follow from them.
 struct Moments {
   const Kernel& kernel;
   const double* sums;
@@ -24,8 +26,8 @@ struct Moments {
     return (sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
   }
   double terms(const Index& i) const { return sets.terms(sets.set_of(i[0])); }
-  /// Mean of values whose sums per channel are given, each channel's with a factor, over the set
-  /// and group of i.
+  /// Returns the mean over the set and channel group of i, from sums per channel. `factors`: by
+  /// channel, a factor on the channel's sum; may be null.
   double mean_of(const double* values, const Index& i, int which,
                  const float* factors = nullptr) const {
     const std::int64_t group = sets.group_channels, first = i[1] / group * group;
@@ -50,7 +52,8 @@ float finished(const Kernel& kernel, const KernelCall& call, std::int64_t i, dou
                    kernel.epilogue().addend ? static_cast<float>(double{y} + call.read(4)[i]) : y);
 }
 
-/// This rank's share of each set: samples times positions, of all that the set has.
+/// Returns this rank's share of a set: the rank's samples times positions, divided by the terms of
+/// the set.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets().set_of(n) == set;

@@ -3,7 +3,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// Where a tensor that is read again along axes of extent 1 is read.
+/// Returns the offset at which index i reads a tensor that is repeated along its axes of extent 1.
 std::int64_t repeated_offset(const Shape& shape, Index i) {
   for (const Axis axis : all_axes)
     if (shape[axis] == 1) i[static_cast<std::size_t>(axis)] = 0;

@@ -1,5 +1,6 @@
-// y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], where c runs over the channels
-// of f's group, and its two gradients.
+// The convolution and its two gradients:
+//   y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k],
+// where c runs over the channels of f's group.
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
@@ -14,9 +15,8 @@ void for_each_product(const Kernel& kernel, Visit visit) {
     const std::int64_t y = offset(kernel.y, output), filter = output[1], group = filter / filters;
     for_each_tap(kernel, output, [&](std::int64_t tap, Index input) {
       input[1] = group * channels;
-      const std::int64_t x = offset(kernel.x, input),
-                         w = (filter * taps(kernel) + tap) *
-                             channels;  // the channels lie side by side in both
+      // In both x and the weights the channels of a group are adjacent.
+      const std::int64_t x = offset(kernel.x, input), w = (filter * taps(kernel) + tap) * channels;
       for (std::int64_t c = 0; c < channels; ++c) visit(x + c, w + c, y);
     });
   });

@@ -29,9 +29,9 @@ void for_each_index(const Shape& shape, Visit visit) {
           for (i[1] = 0; i[1] < shape[Axis::C]; ++i[1]) visit(i);
 }
 
-/// Calls visit(tap, input) for every element of the window at spatial output position `output` that
-/// is not padding: `tap` is its row-major place in the window, `input` the index there with the n
-/// and c of `output`.
+/// Calls visit(tap, input) for every element of the window at output position `output`, except
+/// padding. `tap` is the element's row-major place in the window. `input` is its index in x, with
+/// the n and c of `output`.
 template <class Visit>
 void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
   const Windows& windows = kernel.windows();
@@ -52,8 +52,8 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
       }
 }
 
-/// One sum for each element that a kernel writes first, zero as yet, in the scratch memory that the
-/// backend asks for.
+/// Returns `count` sums in double, set to zero, in the kernel's workspace: one per element of its
+/// first write.
 inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
   const std::span sums(static_cast<double*>(call.workspace), static_cast<std::size_t>(count));
   std::ranges::fill(sums, 0.0);
@@ -65,12 +65,14 @@ inline std::int64_t taps(const Kernel& kernel) {
   return d.kernel * h.kernel * w.kernel;
 }
 
-/// As a layer of its own would: rounded before and after.
+/// Returns the kernel's activation of x, or x if it has none. x and the result are rounded to
+/// float, as between two layers.
 inline float activated(const Kernel& kernel, float x) {
   const double slope = kernel.epilogue().slope();
   return x > 0 || slope == 1 ? x : slope == 0 ? 0 : static_cast<float>(x * slope);
 }
-/// Gradient of what was activated, from that of the result y; y is not read if nothing was.
+/// Returns the gradient of the activation's input, from the gradient dy of its output y. y is not
+/// read if the kernel has no activation.
 inline float through_activation(const Kernel& kernel, const float* y, std::int64_t i, float dy) {
   const double slope = kernel.epilogue().slope();
   if (slope == 1 || y[i] > 0) return dy;

@@ -1,5 +1,5 @@
-// Losses are means over the `terms` of the whole batch; each rank sums its own. The Dice loss is a
-// quotient of sums: it comes in two kernels.
+// Losses are means over the `terms` of the whole batch; each rank sums its own terms. The Dice loss
+// is a quotient of sums over all ranks, so it takes two kernels.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// What gradients are multiplied by.
+/// Returns the loss scale, by which gradients are multiplied; 1 if the loss is not scaled.
 double gradient_scale(const Kernel& kernel, const KernelCall& call) {
   return kernel.scaled() ? call.read<double>(2)[0] : 1;
 }
@@ -61,8 +61,8 @@ void dice_sums(const Kernel& kernel, const KernelCall& call) {
   }
 }
 
-/// 1 - mean over the classes of a / b, with a = 2 * (sum at the label) + epsilon and b = (sum of x)
-/// + (positions with the label) + epsilon.
+/// The loss is 1 - the mean over the classes of a / b, with a = 2 * (sum of x at the label) +
+/// epsilon and b = (sum of x) + (positions with the label) + epsilon.
 void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C];
   const double *at_label = call.read<double>(1), *all = at_label + classes, *labels = all + classes;

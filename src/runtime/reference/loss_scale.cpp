@@ -1,7 +1,7 @@
-// Gradients in F16 vanish below 2^-24: the loss is multiplied by a scale before the backward phase,
-// and gradients of parameters, which are floats, divided by it behind. A scale too large shows as
-// gradients that are no numbers: that step is left out (Micikevicius et al., "Mixed precision
-// training", ICLR 2018).
+// Loss scaling. Gradients in F16 vanish below 2^-24. So the loss is multiplied by a scale before
+// the backward phase. Gradients of parameters, which are floats, are divided by the scale
+// afterwards. A scale that is too large makes gradients infinite or NaN, and the update of that
+// step is skipped (Micikevicius et al., "Mixed precision training", ICLR 2018).
 #include <cmath>
 
 #include "runtime/device/loss_scaling.hpp"

@@ -1,4 +1,4 @@
-// Copies between buffers of one type, zeros, and the one step from type to type.
+// Copies between buffers of one type, fills with zeros, and conversions from F32 to 16-bit types.
 #include "runtime/device/float16.hpp"
 #include "runtime/reference/kernels.hpp"
 

@@ -1,4 +1,5 @@
-// The optimizers but SGD with momentum; formulas in model/network/training.hpp.
+// All optimizers except SGD with momentum (element_wise.cpp). The formulas are in
+// model/network/training.hpp.
 #include <cmath>
 
 #include "runtime/reference/kernels.hpp"
@@ -6,7 +7,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// `decoupled`: the decay acts on the weights, not through the gradient.
+/// `decoupled`: weight decay acts on the weights, not through the gradient (AdamW).
 void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   const float *weights = call.read(0), *gradient = call.read(1), *mean = call.read(2),
               *mean_square = call.read(3);

@@ -1,5 +1,5 @@
-// Padding never wins a maximum; of equal elements the first in the window does. A window of nothing
-// but padding gives 0.
+// Pooling. Padding never wins a maximum. Of equal elements the first in the window wins. A window
+// of nothing but padding gives 0.
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

@@ -62,7 +62,7 @@ FunctionKernel::Function function_of(KernelKind kind) {
   return nullptr;
 }
 
-/// Of kernels that add up their results here and there (sums_of).
+/// Returns the scratch memory of kernels that sum in double (sums_of) before they round.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -80,8 +80,8 @@ Bytes workspace_of(const Kernel& kernel) {
   }
 }
 
-/// A kernel on narrow operands is the same kernel on floats: what it reads becomes floats, and what
-/// it writes is rounded.
+/// Computes a kernel on 16-bit operands as the same kernel on floats. Its reads are widened, and
+/// its writes are rounded.
 class NarrowKernel : public HostKernel {
  public:
   explicit NarrowKernel(const Kernel& kernel)
@@ -125,19 +125,19 @@ class NarrowKernel : public HostKernel {
   }
 
  private:
-  /// What lies behind in the workspace may be doubles.
+  /// Rounds up to an even number of floats, because doubles may follow in the workspace.
   static std::int64_t padded(std::int64_t elements) { return (elements + 1) / 2 * 2; }
 
   DataType type_;
   Operands operands_;
   Kernel in_floats_;
   FunctionKernel::Function function_;
-  std::int64_t floats_ = 0;  ///< that narrow operands become
+  std::int64_t floats_ = 0;  ///< floats in the workspace that hold 16-bit operands
   std::vector<const void*> reads_;
   std::vector<void*> writes_;
 };
 
-/// An update that is left out behind an overflow: all that it would write stays as it is.
+/// An update that is skipped after a gradient overflow. All its outputs then keep their values.
 class CarefulUpdate : public FunctionKernel {
  public:
   using FunctionKernel::FunctionKernel;
@@ -149,7 +149,8 @@ class CarefulUpdate : public FunctionKernel {
 class ReferenceBackend : public HostBackend {
  public:
   std::string name() const override { return "reference"; }
-  /// Whatever a plan chose for faster backends: there is one implementation of each kernel.
+  /// The choice, which a plan may have made for a faster backend, is ignored: each kernel has one
+  /// implementation.
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string&) override {
     check_shapes(kernel);
     if (is_narrow(kernel.type) && works_on_activations(kernel.kind))

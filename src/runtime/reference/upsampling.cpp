@@ -1,4 +1,5 @@
-// Each output element is a product of mixtures along D, H and W.
+// Upsampling. Each output element mixes input elements along D, H and W. The share of an input
+// element is the product of its shares along the axes.
 #include <algorithm>
 
 #include "runtime/reference/kernels.hpp"

@@ -1,4 +1,4 @@
-// Linked where oneDNN was not found or not wanted.
+// Linked instead of runtime/cpu/ if oneDNN was not found or was switched off.
 #include "model/base/error.hpp"
 #include "runtime/device/backend.hpp"
 

@@ -1,4 +1,4 @@
-// Linked where CUDA, cuDNN and NCCL were not found or not wanted.
+// Linked instead of runtime/cuda/ if CUDA, cuDNN and NCCL were not found or were switched off.
 #include "model/base/error.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/offline_device.hpp"

@@ -1,4 +1,4 @@
-// Linked where HDF5 was not found or not wanted.
+// Linked instead of runtime/hdf5/ if HDF5 was not found or was switched off.
 #include "model/base/error.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/io/array_file.hpp"
@@ -7,8 +7,8 @@ namespace stratplan {
 namespace {
 
 constexpr const char* not_built =
-    "HDF5 files can not be used: configure with -DSTRATPLAN_WITH_HDF5=ON (package libhdf5-dev), or "
-    "keep the data in a folder of x.npy and y.npy";
+    "HDF5 support was not built: configure with -DSTRATPLAN_WITH_HDF5=ON (package libhdf5-dev), or "
+    "keep the data in a folder with x.npy and y.npy";
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Linked instead of runtime/comm/mpi/ where MPI was not found or was switched off.
+// Linked instead of runtime/comm/mpi/ if MPI was not found or was switched off.
 #include <cstdlib>
 
 #include "model/base/error.hpp"
@@ -9,7 +9,7 @@ namespace stratplan {
 namespace {
 
 constexpr const char* not_built =
-    "this program was built without MPI; configure it with STRATPLAN_WITH_MPI=ON";
+    "stratplan was built without MPI: configure with -DSTRATPLAN_WITH_MPI=ON";
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Linked instead of runtime/comm/nccl/ where CUDA and NCCL were not found or were switched off.
+// Linked instead of runtime/comm/nccl/ if CUDA and NCCL were not found or were switched off.
 #include "runtime/comm/nccl.hpp"
 
 #include "model/base/error.hpp"

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int collector = 0;
 
-/// Everybody's regions, by rank. They travel as doubles, which are exact here: extents are far
-/// below 2^53.
+/// Returns the regions of all ranks, by rank. They are sent as doubles, which is exact: extents are
+/// far below 2^53.
 std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
                                              Communicator& communicator) {
   std::vector<double> mine;
@@ -38,7 +38,8 @@ std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
   return regions;
 }
 
-/// The first rank of those that hold the same block; blocks of one tensor are equal or disjoint.
+/// Whether `rank` is the first rank with its block. Any two blocks of a tensor are equal or
+/// disjoint.
 bool is_first_owner(const std::vector<std::vector<Region>>& regions, std::size_t slice,
                     std::size_t rank) {
   for (std::size_t other = 0; other < rank; ++other)
@@ -55,7 +56,7 @@ NamedTensor named(const ParameterSlice& slice, const Network& network,
   return tensor;
 }
 
-/// Brings one tensor together on the collector; nothing elsewhere.
+/// Gathers one tensor on the collector; run() returns nothing on other ranks.
 class Assembly {
  public:
   Assembly(Communicator& communicator, const std::vector<std::vector<Region>>& regions,
@@ -109,7 +110,7 @@ class Assembly {
   Shape whole_;
 };
 
-/// All parameters of the network; those that lie on other ranks are empty here.
+/// Returns all parameters of the network. The regions of those on other ranks are empty.
 std::vector<ParameterSlice> all_parameters(const Network& network, const Program& program) {
   std::vector<ParameterSlice> all;
   for (LayerIndex layer = network.size() - 1; layer >= 0; --layer)

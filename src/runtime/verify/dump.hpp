@@ -1,6 +1,6 @@
 #pragma once
-// Whole tensors from their parts: what the ranks hold of parameters and gradients is brought to
-// rank 0, each element from one owner.
+// Gathers whole tensors on rank 0 from the blocks of all ranks. If several ranks hold the same
+// block, one of them sends it.
 #include <array>
 #include <string>
 #include <vector>
@@ -11,37 +11,37 @@
 
 namespace stratplan {
 
-/// On rank 0: every parameter tensor, or its gradient or a part of its optimizer's state (which the
-/// optimizer must have), in the program's order, named "conv1.weights" and the like: weights as (F,
-/// C, kD, kH, kW), others as (C). Empty on the other ranks. Called by all ranks. Throws
-/// CommunicationError.
+/// Returns one part of every parameter on rank 0: value, gradient, or a part of the optimizer's
+/// state that the optimizer must have. Empty on other ranks. Tensors are in the program's order,
+/// with names like "conv1.weights" and shapes (F, C, kD, kH, kW) for weights, (C) for others.
+/// Called by all ranks. Throws CommunicationError.
 std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program,
                                            Executor& executor, Communicator& communicator,
                                            ParameterPart part);
 
-/// A rank's part of a tensor.
+/// One rank's block of a tensor.
 struct TensorBlock {
   Region region;
   Shape global;
   std::vector<float> values;  ///< channels last
 };
 
-/// On rank 0: the whole tensors, channels last, in the order given; empty on the other ranks.
-/// Blocks of one tensor are equal or disjoint on any two ranks, and may be empty. Called by all
-/// ranks with as many blocks. Throws CommunicationError.
+/// Returns the whole tensors on rank 0, channels last, in the order of `blocks`; empty on other
+/// ranks. Any two ranks' blocks of a tensor must be equal or disjoint; blocks may be empty. Called
+/// by all ranks with equally many blocks. Throws CommunicationError.
 std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks,
                                               Communicator& communicator);
 
-/// On rank 0: the running statistics of every batch normalization, whole, under PyTorch's names,
-/// each of shape (C): "bn1.running_mean", "bn1.running_var". None of networks that keep none. Empty
-/// on the other ranks. Called by all ranks. Throws CommunicationError.
+/// Returns the running statistics of every batch normalization on rank 0, whole, each of shape (C).
+/// Names are PyTorch's: "bn1.running_mean", "bn1.running_var". Empty on other ranks, and for
+/// networks that keep none. Called by all ranks. Throws CommunicationError.
 std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program,
                                                    Executor& executor, Communicator& communicator);
-/// Those names, in the order in which RunningStatistics::value holds them.
+/// The names of running mean and variance, in the order of RunningStatistics::value.
 std::array<std::string, 2> running_names(const RunningStatistics& running, const Network& network);
 
-/// What a dump holds and a verification compares: "loss", of shape (1), of the last iteration, then
-/// the gradients. As gather_parameters.
+/// Returns the tensors that a dump holds and a verification compares: "loss" of the last iteration,
+/// with shape (1), then the gradients. Called and returned as by gather_parameters.
 std::vector<NamedTensor> gather_iteration(const Network& network, const Program& program,
                                           Executor& executor, Communicator& communicator);
 

@@ -10,8 +10,8 @@ namespace {
 
 using What = ParameterSlice::What;
 
-/// Of the parameters whose gradients the kernel sums up, the place of the gradient of the layer's
-/// output among what it reads.
+/// The parameters whose gradients a kernel sums up, and the index of the output's gradient among
+/// the buffers that the kernel reads.
 struct Sum {
   std::vector<What> of;
   std::size_t terms = 0;
@@ -23,14 +23,14 @@ Sum sum_of(KernelKind kind) {
   return {};
 }
 
-/// Per channel, of terms that lie channels last.
+/// Returns the size of the terms per channel (vanishing_gradients.hpp). `terms` has channels last.
 std::vector<double> sizes(What what, const std::vector<float>& terms, std::size_t channels) {
   std::vector<double> sizes(channels);
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const double term = terms[i];
     sizes[i % channels] += what == What::Scale ? term * term : std::abs(term);
   }
-  if (what == What::Scale)  // the product of two Euclidean norms
+  if (what == What::Scale)  // Cauchy-Schwarz: the product of two Euclidean norms
     for (double& size : sizes)
       size = std::sqrt(size * static_cast<double>(terms.size() / channels));
   return sizes;

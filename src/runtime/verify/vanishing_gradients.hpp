@@ -1,9 +1,9 @@
 #pragma once
-// Gradients that are zero in exact arithmetic: of a bias or shift that a normalization behind it
-// takes away again with the mean, and of a scale that one takes away with the deviation
-// (normalization, ReLU, depthwise convolution, normalization: the blocks of MobileNet). What is
-// computed of them is the rounding of a sum over positions, which has nothing to be relative to but
-// the terms of that sum.
+// Gradients that are zero in exact arithmetic. A bias or shift has one if a later normalization
+// removes it with the mean. A scale has one if a later normalization removes it with the deviation
+// (normalization, ReLU, depthwise convolution, normalization: the blocks of MobileNet). The
+// computed gradient is only the rounding error of a sum over positions, so it is compared relative
+// to the terms of that sum.
 #include <map>
 #include <set>
 #include <string>
@@ -14,27 +14,29 @@
 
 namespace stratplan {
 
-/// Whether adding a number to each channel of what the layer makes changes nothing behind it: all
-/// its readers normalize each channel by its own mean, or pass the number on (maxima, mean over
-/// positions, enlargement, sum, concatenation) to readers that do.
+/// Whether adding a constant to each channel of the layer's output leaves the loss unchanged. All
+/// readers must normalize each channel by its own mean, or pass the constant on (maximum, mean over
+/// positions, upsampling, addition, concatenation) to readers that do.
 bool shifts_vanish(const Network& network, LayerIndex layer);
 
-/// Whether multiplying each channel of what the layer makes by a positive number changes nothing
-/// behind it, while shifts and biases are zero, as they are in the first step: all its readers
-/// divide each channel by its own deviation, or pass the number on (ReLUs, pooling, depthwise
-/// convolution, ...) to readers that do.
+/// Whether multiplying each channel of the layer's output by a positive constant leaves the loss
+/// unchanged while shifts and biases are zero, as in the first step. All readers must divide each
+/// channel by its own deviation, or pass the constant on (ReLU, pooling, depthwise convolution,
+/// ...) to readers that do.
 bool scales_vanish(const Network& network, LayerIndex layer);
 
-/// The sizes of such gradients' terms, an Euclidean norm over channels. With t the gradient of the
-/// layer's output: of a bias or shift the sum of |t| over samples and positions; of a scale a bound
-/// of the sum of |t * normalized x|, whose second factors have a mean square of one.
+/// Measures the terms of vanishing gradients: a size per channel, then the Euclidean norm over
+/// channels. Let t be the gradient of the layer's output. For a bias or shift, the size is the sum
+/// of |t| over samples and positions. For a scale, it is a bound of the sum of |t * normalized x|,
+/// where normalized x has a mean square of one.
 class VanishingGradients {
  public:
-  /// All must outlive this. `program`: of an undivided run.
+  /// Both must outlive this object. `program` is that of an undivided run.
   VanishingGradients(const Network& network, const Program& program);
-  /// Looks at what the step, which has just finished, has read.
-  void after(std::size_t step, Executor& executor);
-  /// By the name of the gradient's parameter.
+  /// Called after op `op` of the program; reads the op's inputs if it sums up a vanishing
+  /// gradient.
+  void after(std::size_t op, Executor& executor);
+  /// Returns the sizes, by the name of the gradient's parameter.
   std::map<std::string, double> scales() const;
 
  private:

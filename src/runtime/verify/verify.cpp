@@ -23,12 +23,12 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
 
 // ---------------------------------------------------------------- decisions
 
-/// A buffer that holds how a layer decided: outputs of a ReLU, whose signs its gradient asks for;
-/// places of maxima.
+/// A buffer that holds a layer's decisions: the outputs of a ReLU, whose gradient depends on their
+/// signs, or the places of maxima.
 struct Decision {
   std::size_t op = 0;
   BufferId buffer = -1;
-  TensorBlock block;  ///< places as floats: they are small integers
+  TensorBlock block;  ///< places are small integers, and kept as floats
   bool places = false;
   float low = 0, high = std::numeric_limits<float>::infinity();  ///< where the gradient jumps
 
@@ -42,9 +42,9 @@ bool jumps(const Activation& pointwise) {
   return std::isfinite(low) || std::isfinite(high);
 }
 
-/// Which of the kernel's buffers decides, if any: its gradient reads that one.
+/// Returns the buffer that holds the op's decisions, which its gradient reads; -1 if there is none.
 BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
-  if (op.phase != Phase::Forward) return -1;  // what is made again is as it was
+  if (op.phase != Phase::Forward) return -1;  // recomputed outputs repeat the decisions
   if (kernel.epilogue().activation) return op.writes[0];
   switch (kernel.kind) {
     case KernelKind::MaxPoolForward: return op.writes[1];
@@ -56,14 +56,14 @@ BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
   }
 }
 
-/// The buffer that a slice is of.
+/// Returns the buffer that contains a slice, or the buffer itself.
 BufferId whole_of(const Program& program, BufferId id) {
   while (program.buffer(id).inside >= 0) id = program.buffer(id).inside;
   return id;
 }
 
-/// In program order, which is the same on all ranks. What is made in slabs is decided with the last
-/// of them.
+/// Returns all decisions in program order, which is the same on all ranks. With the
+/// interior/boundary split a layer's decisions are complete at its last kernel.
 std::vector<Decision> decisions_of(const Program& program, const Network& network) {
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -103,14 +103,15 @@ void write(const Decision& decision, const std::vector<float>& values, Executor&
   executor.upload(decision.buffer, places.data());
 }
 
-/// Calls each(index) for the decisions that fall in a step.
+/// Calls each(index) for the decisions that op `op` completes.
 template <class Each>
 void for_decisions_of(std::size_t op, const std::vector<Decision>& decisions, Each each) {
   for (std::size_t i = 0; i < decisions.size(); ++i)
     if (decisions[i].op == op) each(i);
 }
 
-/// Runs the first step again. On rank 0 how each layer decided, whole tensors; empty elsewhere.
+/// Runs the first step again. Returns the decisions of all layers, as whole tensors, on rank 0;
+/// empty on other ranks.
 std::vector<std::vector<float>> decide_again(const Network& network, const Program& program,
                                              const TrainingSettings& settings, Executor& executor,
                                              Communicator& communicator) {
@@ -123,21 +124,21 @@ std::vector<std::vector<float>> decide_again(const Network& network, const Progr
       blocks.push_back(std::move(decisions[i].block));
     });
   });
-  if (program.ops.empty())  // the network lies on other ranks, which have decided as many times
+  if (program.ops.empty())  // only other ranks compute, but all ranks gather equally many blocks
     for (const Decision& elsewhere :
          decisions_of(lower(network, LayerDecompositions(network.layers.size()), {}, 0), network))
       blocks.push_back({Region{}, elsewhere.block.global, {}});
   return gather_blocks(blocks, communicator);
 }
 
-/// How far the decisions of an undivided step had been from those that it was given.
+/// Differences between the own decisions of an undivided step and those that replaced them.
 struct Replay {
-  double worst_output = 0;  ///< relative, of the outputs of ReLUs
+  double worst_output = 0;  ///< largest relative difference of a ReLU's outputs
   std::string worst_layer;
   std::int64_t turned = 0;
 };
 
-/// Notes how a layer's own decisions differ, then replaces them.
+/// Records how a layer's own decisions differ from `wanted`, then replaces them.
 void replace(const Decision& decision, const std::vector<float>& wanted, const std::string& layer,
              Executor& executor, Replay& replay) {
   const std::vector<float> own = read(decision, executor);
@@ -154,17 +155,16 @@ void replace(const Decision& decision, const std::vector<float>& wanted, const s
 
 struct Undivided {
   std::vector<NamedTensor> iteration;
-  std::map<std::string, double> scales;  ///< of gradients that vanish
+  std::map<std::string, double> scales;  ///< VanishingGradients::scales()
 };
 
-/// Runs the first step on one rank; `each` is called with the index and all else of each decision
-/// as it falls.
+/// Runs the first step on one rank. Calls each(index, decision, layer, executor) as soon as a
+/// decision is complete.
 template <class Each>
 Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend,
                         const TrainingSettings& settings, DataSource& data, Each each) {
   Undivided found;
-  Execution keeping =
-      execution;  // decisions are replaced where they fall: nothing may be made again from before
+  Execution keeping = execution;  // no recomputation: it would restore outputs that were replaced
   keeping.recompute.clear();
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), keeping, 0);
@@ -205,7 +205,7 @@ VerificationResult compare_on_the_same_side(const Network& network, const Execut
   return result;
 }
 
-/// What rank 0 found, on all ranks.
+/// Returns rank 0's value on all ranks.
 bool agreed(bool mine, Communicator& communicator) {
   double found = communicator.rank() == 0 && mine ? 1 : 0;
   communicator.all_reduce(Stream::Compute, all_ranks(communicator), &found, 1, DataType::F64);
@@ -254,8 +254,7 @@ VerificationResult compare(const std::vector<NamedTensor>& expected,
   VerificationResult result;
   result.tolerance = tolerance;
   result.loss_difference = relative(0);
-  result.passed =
-      result.loss_difference <= tolerance;  // false for what is not a number, here and below
+  result.passed = result.loss_difference <= tolerance;  // false for NaN, here and below
   for (std::size_t i = 1; i < expected.size(); ++i) {
     const double found = relative(i);
     if (!(found <= tolerance)) result.passed = false;

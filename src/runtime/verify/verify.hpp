@@ -1,6 +1,6 @@
 #pragma once
-// A plan never changes the numbers: the first step's loss and gradients, held against an undivided
-// run of the same network.
+// Verifies that a plan does not change results: compares the first step's loss and gradients with
+// an undivided run of the same network.
 #include <map>
 #include <string>
 #include <vector>
@@ -16,65 +16,65 @@
 
 namespace stratplan {
 
-/// How far two correct single-precision runs may lie apart that add the same terms in another
-/// order:
+/// Returns the largest relative difference between two correct single-precision runs that add the
+/// same terms in different orders:
 ///
 ///   tolerance = 2 * 2^-24 * sqrt(2 * sum over layers of t)  t: terms of the longest sum that the
 ///                                                           layer's output or gradients contain
 ///
 /// A sum of t rounded terms errs by about sqrt(t) units of 2^-24 (Higham, "Accuracy and Stability
 /// of Numerical Algorithms", section 4.2: random rounding errors). Each layer's forward and
-/// backward sums add errors of their own to what passes through them, hence the sum of squares and
-/// the 2 in the root; the 2 in front covers two runs' independent errors and their scatter. One
+/// backward sums add independent errors to the tensors that pass through, hence the sum of squares
+/// and the 2 in the root. The 2 in front covers the errors of both runs and their scatter. One
 /// wrong or missing halo row, channel or sample changes a gradient by its share of the whole, 1e-3
-/// and more, which is the least that this must tell from rounding.
+/// and more. The tolerance must be smaller than that.
 ///
-/// Where activations are stored in 16 bits, with unit roundoff u (2^-8 of bf16, 2^-11 of fp16),
-/// each layer rounds once forward and once backward what it stores, and a divided run also what it
-/// sends to be added: t is 1, and the tolerance is larger by 2 * u * sqrt(2 * layers). Parts that
-/// are missing may then hide in it, so a plan is verified in fp32 first.
+/// If activations are stored in 16 bits, let u be the unit roundoff (2^-8 of bf16, 2^-11 of fp16).
+/// Each layer rounds its stored tensors once forward and once backward, and a divided run also
+/// rounds the terms that it sends. With t = 1 this adds 2 * u * sqrt(2 * layers) to the tolerance.
+/// Missing parts may hide in so large a tolerance, so verify a plan in fp32 first.
 double verification_tolerance(const Network& network, const Precision& precision = {});
 
-/// compare(): a's and b's differences, tensor by tensor. Both as gather_iteration returns them:
-/// tensors of other names or shapes are a bug; a difference that is not a number fails. `scales`:
-/// least norms to be relative to, by tensor.
+/// Compares two iterations tensor by tensor, both as gather_iteration returns them. A difference is
+/// ||expected - actual|| / ||expected||, where the divisor is at least 1e-6 of the norm of all
+/// gradients (except for the loss) and at least the tensor's value in `scales`. NaN fails. Tensors
+/// with different names or shapes are a bug.
 VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,
                            const std::map<std::string, double>& scales = {});
 
-/// The first step on one rank in this process, with the same kernels and from the same numbers:
-/// what gather_iteration returns. `data` is asked for whole batches.
+/// Runs the first step on one rank in this process, with the same kernels and initial parameters,
+/// and returns gather_iteration's result. Loads whole batches from `data`.
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution,
                                              Backend& backend, const TrainingSettings& settings,
                                              DataSource& data);
 
-/// Where the numbers come from that a step is held against: a second hearing makes an undivided run
-/// of its own, so numbers from a file have to agree with that one first.
+/// The origin of the expected numbers. The second comparison makes an undivided run of its own, so
+/// numbers from a file must agree with that run first.
 enum class Expected { FromThisRun, FromFile };
 
-/// The executor's first step, just done and gathered (`actual`, on rank 0), against the undivided
-/// run's (`expected`, on rank 0).
+/// Compares the executor's first step, which has just run and was gathered on rank 0 (`actual`),
+/// with an undivided run's first step (`expected`, on rank 0).
 ///
-/// A gradient jumps where rounding turns a sign at a ReLU or the place of a maximum: among millions
-/// of activations some always turn, and f of a layer's n turning change its gradients by sqrt(f /
-/// n), which no tolerance for rounding covers. So what is beyond the tolerance gets a second
-/// hearing: the divided step is run once more to tell how it decided, and then the undivided step
-/// is made to decide alike, layer by layer, each layer's outputs being held to the tolerance before
-/// they are replaced. On the same side of all jumps the gradients are smooth and have to agree as
-/// linear sums do.
+/// A gradient jumps if rounding reverses a sign at a ReLU or moves the place of a maximum. Among
+/// millions of activations some decisions always reverse. If f of a layer's n decisions reverse,
+/// its gradients change by sqrt(f / n), which no tolerance for rounding covers. So numbers beyond
+/// the tolerance get a second comparison. The divided step runs once more to record its decisions.
+/// Then the undivided step is made to decide alike, layer by layer; each layer's outputs must be
+/// within the tolerance before they are replaced. With equal decisions the gradients are smooth
+/// functions, and must agree as linear sums do.
 ///
-/// A bias in front of a normalization, which takes it away again with the mean, has a gradient of
-/// zero, and so has a scale that one takes away with the deviation: two runs' roundings of the sum
-/// over positions are compared with each other, and nothing about them is small relative to the
-/// other. A sum is as exact as its terms, and both runs have those to within the tolerance (the
-/// weights' gradients are sums of the same terms, and held to it); so what the second hearing
-/// allows for these gradients, and for no others, is the tolerance times the sum of the terms'
-/// magnitudes (`runtime/verify/vanishing_gradients`). A part of the sum that is missing, say one
-/// rank's, is a share of its terms and does not cancel.
+/// The gradient of a bias is zero if a normalization removes the bias with the mean; so is the
+/// gradient of a scale that one removes with the deviation. Two runs then differ by rounding errors
+/// as large as the values themselves. But a sum is as exact as its terms, and the terms of both
+/// runs agree within the tolerance: the weights' gradients are sums of the same terms and are held
+/// to it. So for these gradients alone, the second comparison allows the tolerance times the sum of
+/// the terms' magnitudes (vanishing_gradients.hpp). A missing part of the sum, say one rank's, is a
+/// share of the terms and does not cancel.
 ///
-/// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only
-/// rank 0 asks `data`, as undivided_iteration does. Resets the executor's parameters if there is a
-/// second hearing.
+/// Called by all ranks. The full result is on rank 0; on other ranks only `passed` is valid. Only
+/// rank 0 loads from `data`, as undivided_iteration does. A second comparison resets the executor's
+/// parameters.
 VerificationResult verify_first_step(const Network& network, const Program& program,
                                      const Execution& execution, const TrainingSettings& settings,
                                      Backend& backend, DataSource& data, Executor& executor,

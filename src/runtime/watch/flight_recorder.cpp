@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// That of no other memory, here or elsewhere.
+/// Returns a random name, different from all others on any machine.
 std::string unique_name() {
   std::random_device random;
   return fmt::format("stratplan-{:08x}{:08x}", random(), random());
 }
 
-/// Whether the link of a descriptor leads to memory of this name.
+/// Whether the link of a descriptor in /proc leads to memory of this name.
 bool leads_to(const std::string& link, const std::string& name) {
   std::error_code error;
   return fs::read_symlink(link, error) == fmt::format("/memfd:{} (deleted)", name);
@@ -41,7 +41,7 @@ std::vector<Operation> FlightRecord::last(std::size_t most) const {
   std::vector<Operation> operations;
   for (std::uint64_t i = end - std::min<std::uint64_t>({end, most, kept}); i < end; ++i)
     operations.push_back({ring[i % kept].iteration.load(std::memory_order_relaxed),
-                          ring[i % kept].step.load(std::memory_order_relaxed)});
+                          ring[i % kept].op.load(std::memory_order_relaxed)});
   return operations;
 }
 
@@ -66,7 +66,7 @@ FlightRecords FlightRecords::make(int ranks) {
   const int descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (descriptor < 0) return {};
   const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(FlightRecord);
-  // Allocated, for a store into a hole that no memory is left for would kill the rank.
+  // Allocated now: without it, a store could find no memory left, and kill the rank.
   if (posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) != 0) {
     close(descriptor);
     return {};

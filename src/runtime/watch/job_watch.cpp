@@ -21,16 +21,16 @@ constexpr std::size_t ranks_told = 8;
 }  // namespace
 
 std::string place_of(const Operation& operation,
-                     const std::function<std::string(std::size_t step)>& op_text) {
-  if (operation.step == Operation::verification) return "while verifying the first step";
-  if (operation.step == Operation::joining) return "while joining the other ranks";
+                     const std::function<std::string(std::size_t op)>& op_text) {
+  if (operation.op == Operation::verification) return "while verifying the first step";
+  if (operation.op == Operation::joining) return "while joining the other ranks";
   if (operation.iteration < 0) return "before the first step";
   const std::int64_t number = operation.iteration + 1;
-  if (operation.step == Operation::checkpoint)
+  if (operation.op == Operation::checkpoint)
     return fmt::format("after step {} during a checkpoint", number);
-  if (operation.step == Operation::between_steps) return fmt::format("after step {}", number);
+  if (operation.op == Operation::between_steps) return fmt::format("after step {}", number);
   return fmt::format("in step {} during {}", number,
-                     op_text(static_cast<std::size_t>(operation.step)));
+                     op_text(static_cast<std::size_t>(operation.op)));
 }
 
 JobWatch::JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join, Clock clock)
@@ -65,7 +65,7 @@ bool JobWatch::hangs() {
   return true;
 }
 
-/// By rank; zeros for those that have not begun.
+/// Returns the signs of progress, by rank; zeros for ranks that have not begun.
 std::vector<JobWatch::Pulse> JobWatch::pulses() const {
   std::vector<Pulse> all;
   for (int rank = 0; rank < records_.ranks(); ++rank) {
@@ -77,7 +77,7 @@ std::vector<JobWatch::Pulse> JobWatch::pulses() const {
   return all;
 }
 
-/// The ranks that have not begun but are processes of this machine, and the processor time of each.
+/// Returns the ranks that run on this machine but have not begun, and the processor ticks of each.
 std::map<int, std::uint64_t> JobWatch::beginners(const Processes& processes) const {
   std::map<int, std::uint64_t> found;
   for (const ProcessState& process : processes) {
@@ -88,8 +88,8 @@ std::map<int, std::uint64_t> JobWatch::beginners(const Processes& processes) con
   return found;
 }
 
-/// Since it was asked last. All processes are looked through only where the records alone do not
-/// tell.
+/// Whether any rank has moved since the previous call. The processes are searched only if the
+/// records do not tell.
 bool JobWatch::moves() {
   if (auto seen = pulses(); seen != seen_) {
     seen_ = std::move(seen);
@@ -102,7 +102,7 @@ bool JobWatch::moves() {
   return moved;
 }
 
-/// How long nothing may move; nothing: for ever.
+/// Returns how long nothing may move before the job hangs; nothing: for ever.
 std::optional<JobWatch::Seconds> JobWatch::limit(const Processes& processes) const {
   if (std::ranges::any_of(processes, &ProcessState::stopped)) return patience_;
   const std::map<int, std::uint64_t> beginning = beginners(processes);
@@ -111,8 +111,8 @@ std::optional<JobWatch::Seconds> JobWatch::limit(const Processes& processes) con
   return std::ranges::all_of(records_.all(), &FlightRecord::joined) ? patience_ : to_join_;
 }
 
-/// The ranks that have not begun. Once some have met, those that are not to be seen are on other
-/// machines.
+/// Returns the ranks that have not begun. Once some ranks have joined, the ones that are not found
+/// here are on other machines and are left out.
 std::vector<int> JobWatch::missing(const Processes& processes) const {
   const bool met = std::ranges::any_of(records_.all(), &FlightRecord::joined);
   const std::map<int, std::uint64_t> beginning = beginners(processes);
@@ -122,8 +122,8 @@ std::vector<int> JobWatch::missing(const Processes& processes) const {
   return found;
 }
 
-/// The rank to blame among those that have begun: one that is stopped, else one that waits for
-/// nobody, else the one furthest behind.
+/// Returns the rank to blame among those that have begun: a stopped one, else one that is not
+/// waiting, else the one furthest behind.
 int JobWatch::to_blame() const {
   const auto innocence = [&](int rank) {
     const FlightRecord& record = records_[rank];
@@ -136,7 +136,7 @@ int JobWatch::to_blame() const {
   return found;
 }
 
-/// Names the program of a process that is no rank.
+/// Lists the stopped processes. If a process is no rank, its program is named.
 std::string JobWatch::stopped_text(const Processes& processes) const {
   std::string text;
   for (const ProcessState& process : processes) {
@@ -152,9 +152,9 @@ std::string JobWatch::history(int rank) const {
   std::string text;
   const auto operations = records_[rank].last(operations_told + 1);
   for (std::size_t i = 0; i + 1 < operations.size(); ++i)
-    text += fmt::format(
-        "\n  rank {} before that: {}", rank,
-        place_of(operations[i], [&](std::size_t step) { return op_text_(rank, step); }));
+    text +=
+        fmt::format("\n  rank {} before that: {}", rank,
+                    place_of(operations[i], [&](std::size_t op) { return op_text_(rank, op); }));
   return text;
 }
 
@@ -199,7 +199,7 @@ std::string JobWatch::who(int rank) const {
 }
 
 std::string JobWatch::where(int rank) const {
-  return place_of(records_[rank].now(), [&](std::size_t step) { return op_text_(rank, step); });
+  return place_of(records_[rank].now(), [&](std::size_t op) { return op_text_(rank, op); });
 }
 
 std::string JobWatch::killed_text(std::optional<int> rank, int signal) const {
@@ -211,7 +211,7 @@ std::string JobWatch::killed_text(std::optional<int> rank, int signal) const {
 }
 
 std::string JobWatch::ended_text(int rank) const {
-  return fmt::format("{} has ended {}, without a word", who(rank), where(rank));
+  return fmt::format("{} ended {}, without an error message", who(rank), where(rank));
 }
 
 }  // namespace stratplan

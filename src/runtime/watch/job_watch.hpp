@@ -1,9 +1,9 @@
 #pragma once
-// What a job's supervisor sees of its ranks, through their flight records
-// (runtime/watch/flight_recorder.hpp): whether all stand still, and in words who is to blame. It
-// works the same however the ranks were started, for those on this machine; of ranks elsewhere
-// there are no records, and nothing is said of them. A rank that has not begun has no record yet:
-// until then its process is looked for among those that descend from this one.
+// Watches the ranks of a job for its supervisor, through their flight records
+// (runtime/watch/flight_recorder.hpp). It detects that all ranks stand still, and names the rank to
+// blame. It works for all ranks on this machine, however they were started. Ranks on other machines
+// have no records, and no message names them. A rank that has not begun has no record yet; its
+// process is looked for among the descendants of this process.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -19,39 +19,40 @@ namespace stratplan {
 class JobWatch {
  public:
   using Seconds = std::chrono::duration<double>;
-  /// A step of a rank's program in words.
-  using OpText = std::function<std::string(int rank, std::size_t step)>;
+  /// Describes an op of a rank's program in words.
+  using OpText = std::function<std::string(int rank, std::size_t op)>;
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// How long ranks get to begin and to meet (MPI_Init) while nothing is seen to move, if the job's
-  /// own patience is shorter and none of them is stopped: a machine
-  /// under load is slow to start a job, and who waits in MPI_Init can not be told from who works
-  /// there.
+  /// Least time without progress that ranks get to begin and to join (MPI_Init), unless one of them
+  /// is stopped. A loaded machine starts jobs slowly, and in MPI_Init waiting cannot be told from
+  /// working.
   static constexpr Seconds least_to_join{10};
 
-  /// Makes the records and names them in the environment, for ranks that are started from now on.
-  /// `patience`: how long a job may stand still; 0: for ever. `clock`: tests have their own.
+  /// Makes the records and puts their address into the environment, for ranks started from now on.
+  /// `patience`: how long a job may stand still; 0: for ever. `clock`: tests pass their own.
   JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join = least_to_join,
            Clock clock = &std::chrono::steady_clock::now);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// Whether the job has stood still for too long; to be asked all the time, and cheap. A job moves
-  /// if any rank begins another operation, or one that is not waiting for others, or has not begun,
-  /// uses its processor. Time in which this process was stopped too does not count. As long as some
-  /// ranks are not to be seen here (they may be on other machines) only a process that is stopped
-  /// makes the job hang.
+  /// Whether the job has stood still for too long. Cheap, and must be called regularly. A job moves
+  /// if a rank begins another operation. It also moves if a rank uses its processor while it is not
+  /// waiting for others, or has not begun. Time in which this process itself was stopped does not
+  /// count. If some ranks are not found on this machine, they may be on others; then the job hangs
+  /// only if a process is stopped.
   bool hangs();
-  /// Whom the others wait for, and its last operations; where hangs() has come true.
+  /// Names the rank that the others wait for, and its last operations. Empty until hangs() is true.
   const std::string& hang_text() const { return hang_text_; }
 
-  /// The rank that ended without a word, unlike those that were ended because of it.
+  /// Returns the rank furthest behind of those without a recorded ending; nothing if there is none.
+  /// After a job has ended, that rank ended without an error message.
   std::optional<int> silent() const;
-  /// Whether a rank has said itself what went wrong.
+  /// Whether a rank has failed and reported its own error.
   bool any_failed() const;
   /// "rank 3 on HOST was killed by signal 9 (Killed) in step 17 during ..."
   std::string killed_text(std::optional<int> rank, int signal) const;
+  /// "rank 3 on HOST ended in step 17 during ..., without an error message"
   std::string ended_text(int rank) const;
 
  private:
@@ -85,8 +86,9 @@ class JobWatch {
   std::string hang_text_;
 };
 
-/// "in step 17 during conv_forward of conv1 (forward)", "after step 17"; steps counted from 1.
+/// Returns "in step 17 during conv_forward of conv1 (forward)" or "after step 17". Training steps
+/// count from 1. `op_text` describes an op by its index.
 std::string place_of(const Operation& operation,
-                     const std::function<std::string(std::size_t step)>& op_text);
+                     const std::function<std::string(std::size_t op)>& op_text);
 
 }  // namespace stratplan

@@ -15,7 +15,7 @@ void work_for(double seconds) {
 
 TEST(CpuTime, ForeignShareIsWhatNeitherIdledNorWasOurs) {
   const CpuReading before{{100}, {10}, {1000}}, after{{103}, {11}, {1002}};
-  // Two cores for two seconds: 3 s busy, of which all ranks together used 2.
+  // Two cores for two seconds: 3 s busy, of which all ranks together used 2 s.
   EXPECT_DOUBLE_EQ(foreign_share(before, after, {2}, 2), 0.25);
   EXPECT_DOUBLE_EQ(foreign_share(before, after, {5}, 2), 0);
   EXPECT_DOUBLE_EQ(foreign_share(before, before, {0}, 2), 0);

@@ -19,7 +19,7 @@ struct Whole {
   }
 };
 
-/// Somebody has added a member.
+/// A type with a member that its fields() does not list.
 struct Forgetful {
   int number = 1;
   bool forgotten = false;

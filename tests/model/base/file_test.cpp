@@ -33,7 +33,7 @@ TEST(WriteDocumentDeathTest, TakesAnInvalidDocumentForABug) {
                "internal error.*the key \"network\" is missing");
 }
 
-/// Sets an environment variable (or removes it) for a test's time.
+/// Sets an environment variable, or removes it, until the end of the scope.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) {

@@ -13,7 +13,7 @@ TEST(Fnv1a, GivesTheValuesOfItsDraft) {
     const char* text;
     std::uint64_t hash;
   };
-  // draft-eastlake-fnv, test vectors of FNV-1a 64.
+  // Test vectors of FNV-1a 64, from draft-eastlake-fnv.
   for (const auto& [text, hash] : {Case{"", 0xcbf29ce484222325U}, Case{"a", 0xaf63dc4c8601ec8cU},
                                    Case{"foobar", 0x85944171f73967e8U}})
     EXPECT_EQ(Fnv1a().add_bytes(text).value(), hash) << text;

@@ -39,7 +39,7 @@ std::string contents_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// What a signal does, for a test's time.
+/// Sets the action of a signal until the end of the scope.
 class Disposition {
  public:
   Disposition(int signal, void (*handler)(int))
@@ -63,12 +63,12 @@ void make_socket(const fs::path& path) {
 
 // ---------------------------------------------------------------- what lies at the path
 
-/// `out` is written to. `lands_in`: the file that then holds the contents.
+/// A file `out` is written. `lands_in`: the file that then holds the contents.
 struct FileCase {
   const char* name;
   std::function<void(const TemporaryFolder&)> prepare;
   const char* lands_in;
-  std::ptrdiff_t entries;  ///< of the folder afterwards: nothing else is left
+  std::ptrdiff_t entries;  ///< number of files in the folder afterwards, so nothing else is left
 };
 
 class WrittenFile : public testing::TestWithParam<FileCase> {};
@@ -87,8 +87,7 @@ TEST_P(WrittenFile, IsWholeAndInItsPlace) {
 }
 
 const std::vector<FileCase> file_cases{
-    // name             what is there before                                              lands in
-    // entries
+    // name, files there before, file that is written, entries
     {"Nothing", [](const TemporaryFolder&) {}, "out", 1},
     {"File", [](const TemporaryFolder& in) { in.write("out", "old and longer"); }, "out", 1},
     {"Link",
@@ -112,7 +111,7 @@ const std::vector<FileCase> file_cases{
        fs::create_symlink("folder/../new", in / "out");
      },
      "real/new", 3},
-    // The temporary file takes no name that is taken, and follows no link that lies in wait for it.
+    // The temporary file takes no existing name, and follows no prepared link.
     {"TakenNames",
      [](const TemporaryFolder& in) {
        in.write(fmt::format("out.{}.0.tmp", ::getpid()), "mine");
@@ -245,8 +244,7 @@ TEST(OutputFile, IsGatheredInAFileUnlessItGoesThrough) {
               HasSubstr("/dev/null: cannot be written: this format needs a regular file"));
 }
 
-/// Files beyond this many bytes cannot be written while it lives: what a full disk looks like to a
-/// program.
+/// While it lives, writing beyond this many bytes of a file fails, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -315,13 +313,13 @@ TEST(MakeFolders, MakesAllThatAreMissing) {
 
 struct NameCase {
   const char* name;
-  std::string expected;  ///< what the file's name begins with
-  bool same;             ///< whether that is all of it
+  std::string expected;  ///< the beginning of the file's name
+  bool same;             ///< whether the name is just that
 };
 
 TEST(FileNameOf, KeepsGoodNamesAndCleansOthers) {
   const std::vector<NameCase> cases{
-      // name                   begins with      same
+      // name, begins with, same
       {"resnet50", "resnet50", true},
       {"a.b_c+D-9", "a.b_c+D-9", true},
       {"", "unnamed-", false},
@@ -343,7 +341,7 @@ TEST(FileNameOf, KeepsGoodNamesAndCleansOthers) {
 }
 
 RC_GTEST_PROP(FileNameOf, IsOneHarmlessComponentOfAPath, ()) {
-  // Names with everything in them, and names of the kind that leads out of a folder.
+  // Names of arbitrary characters, and names that could lead out of a folder.
   const std::string name = *rc::gen::oneOf(
       rc::gen::string<std::string>(),
       rc::gen::container<std::string>(rc::gen::element('.', '/', '-', 'a', '\0', '\n', '~')),
@@ -363,7 +361,7 @@ RC_GTEST_PROP(FileNameOf, TellsNamesApart, (const std::string& a, const std::str
 
 // ---------------------------------------------------------------- messages
 
-/// Standard error for a test's time.
+/// Replaces standard error until the end of the scope.
 class StandardError {
  public:
   explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
@@ -390,7 +388,7 @@ TEST(WriteMessage, IsLostQuietlyWhereItCannotBeWritten) {
   EXPECT_EQ(::read(pipe[0], received.data(), received.size()), 6);
   EXPECT_STREQ(received.data(), "heard\n");
   ::close(pipe[0]);
-  for (const int end : {pipe[1], -1}) {  // without a reader, closed
+  for (const int end : {pipe[1], -1}) {  // first without a reader, then closed
     const StandardError error(end);
     write_message("lost\n");
   }

@@ -43,7 +43,7 @@ TEST(Philox, UniformIsAWordOfItsBlock) {
 }
 
 // Standard errors over 100 000 draws: 0.0009 for the uniform mean, 0.0032 for the normal mean,
-// 0.0045 for its variance; five of them are allowed.
+// 0.0045 for its variance. Five standard errors are allowed.
 TEST(Philox, Moments) {
   const RandomStream stream(1, "moments");
   const int draws = 100000;

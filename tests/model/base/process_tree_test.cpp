@@ -13,7 +13,7 @@
 namespace stratplan {
 namespace {
 
-/// A child that has said that it is ready and goes with this.
+/// A child process that has reported that it is ready. The destructor ends it.
 class Child {
  public:
   template <class Body>

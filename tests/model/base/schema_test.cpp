@@ -23,7 +23,7 @@ TEST(ValidateJson, AcceptsAGoodDocument) {
 }
 
 struct Offence {
-  const char* pointer;  // where a value is replaced (or added)
+  const char* pointer;  // the place where a value is replaced or added
   const char* value;
   const char* says;
 };
@@ -59,8 +59,7 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
        "net.json: at /batch: expected an integer from 1 to 2147483647, found null"},
       {"/name", "\"\"", "net.json: at /name: expected a non-empty string, found \"\""},
       {"/schema_version", "2",
-       "net.json: at /schema_version: expected version 1 of network.json, the one that is read "
-       "here, found 2"},
+       "net.json: at /schema_version: expected version 1 of network.json, found 2"},
   };
   for (const Offence& row : table) {
     Json document = network;
@@ -92,7 +91,7 @@ TEST(ValidateJson, EscapesKeysInPointers) {
 TEST(ValidateJson, KnowsEveryKindOfFile) {
   struct Row {
     const char* kind;
-    const char* least;  // the least valid document
+    const char* least;  // the smallest valid document
   };
   const Row table[] = {
       {"network",

@@ -46,9 +46,9 @@ TEST(ShellWord, RefusesControlCharactersAndShowsThemEscaped) {
               HasSubstr("found \"a\\x0a\\x1b]0;b\""));
 }
 
-/// What bash makes of a line's words, each ended by a NUL.
+/// Returns the words that bash parses from a line, each ended by a NUL.
 std::string read_by_bash(const std::string& line) {
-  // The line reaches bash through a variable: no other quoting is between.
+  // The line reaches bash in a variable, so nothing else quotes it.
   ::setenv("LINE", ("printf '%s\\0' " + line).c_str(), 1);
   std::FILE* pipe = ::popen("exec bash -c \"$LINE\"", "r");
   if (pipe == nullptr) return "no bash";

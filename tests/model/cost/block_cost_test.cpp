@@ -1,4 +1,4 @@
-// The closed form of a block against the program that lower() makes of it.
+// Compares the closed-form cost of a block with the program that lower() makes of it.
 #include "model/cost/closed_form/block_cost.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr Window same3{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// A bit of everything that the closed form speaks of.
+/// A network with something of everything that the closed form prices.
 Network mixed_network(std::int64_t batch, std::int64_t set) {
   test::NetworkBuilder net(batch, set);
   const LayerIndex stem =
@@ -30,7 +30,8 @@ struct Priced {
   std::int64_t ops = 0;
 };
 
-/// As the lowered programs of rank 0 have it; gradients by bytes, for they travel in other pieces.
+/// The costs of rank 0's lowered programs. Gradients are compared by bytes, since they travel in
+/// other pieces.
 Priced lowered(const Network& network, const Block& block, const Decomposition& root,
                const Execution& execution, const MachineProfile& machine) {
   Priced sum;
@@ -136,7 +137,8 @@ TEST(ClosedFormBlockCost, IsTheLoweredProgramOfEveryKindOfLayer) {
             for (const Block& block : fold(one.network)) {
               const Decomposition root = Decomposition::parse(text);
               if (check(one.network, block, root)) continue;
-              // A loss behind a mean over split positions is summed over some ranks in vain.
+              // If positions are split, a loss behind a mean over them is summed over some ranks
+              // needlessly.
               const Layer& first = one.network.layer(block.root());
               expect_equal(lowered(one.network, block, root, execution, machine),
                            closed(one.network, block, root, execution, machine),
@@ -145,8 +147,8 @@ TEST(ClosedFormBlockCost, IsTheLoweredProgramOfEveryKindOfLayer) {
         }
 }
 
-/// The closed form prices the first rank's blocks, which are the longest. Others may have halos on
-/// both sides, or less padding, but no more outputs.
+/// The closed form prices the first rank's blocks, which are the longest. Other ranks may have
+/// halos on both sides or less padding, but have no more outputs.
 TEST(ClosedFormBlockCost, NoOtherRankTakesMuchLongerThanTheFirst) {
   const MachineProfile machine = round_machine();
   const Execution execution;

@@ -1,5 +1,5 @@
-// What recomputation and sharding make of a block in closed form: the ops that lower() makes of it
-// on rank 0.
+// Compares the closed form of a block under recomputation and sharding with the ops that lower()
+// makes of it on rank 0.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST(ClosedFormBlockCost, KnowsWhatSavesMemory) {
             for (const Block& block : blocks) {
               if (check(network, block, root) ||
                   network.layer(block.root()).output[Axis::C] % 2 != 0)
-                continue;  // all pieces of a sum that lands are taken for alike
+                continue;  // the closed form takes all pieces of a reduced output for equal
               SCOPED_TRACE(fmt::format("{} under {}, {} named, sharding {}, fused {}, {}",
                                        network.layer(block.root()).name, text, names.size(),
                                        sharding, fuse, name_of(type)));
@@ -71,8 +71,8 @@ TEST(ClosedFormBlockCost, KnowsWhatSavesMemory) {
               EXPECT_NEAR(found.backward.value, expected.backward.value, 1e-12);
               EXPECT_NEAR(found.update.value, expected.update.value, 1e-12);
               EXPECT_EQ(found.persistent.value, expected.persistent);
-              if (is_loss(network.layer(block.last()).kind))
-                continue;  // its gradient is counted here, but lies in no program of the loss alone
+              // The closed form counts a loss's gradient, which programs of the loss alone lack.
+              if (is_loss(network.layer(block.last()).kind)) continue;
               EXPECT_EQ(found.saved.value, costs.block(block, root).saved.value);
               if (HasFailure()) return;
             }

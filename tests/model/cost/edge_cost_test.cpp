@@ -1,4 +1,5 @@
-// The closed form of an edge against the lowered program, and the looked-up form against it.
+// Compares the closed-form cost of an edge with the lowered program, and the looked-up form with
+// both.
 #include "model/cost/closed_form/edge_cost.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 namespace stratplan {
 namespace {
 
-/// Of the rank with most to do.
+/// Returns the cost on the rank with the most work.
 double lowered(const Network& network, LayerIndex producer, const Decomposition& from,
                LayerIndex consumer, const Decomposition& to, const MachineProfile& machine) {
   double longest = 0;
@@ -27,9 +28,9 @@ double lowered(const Network& network, LayerIndex producer, const Decomposition&
   return longest;
 }
 
-/// Between two convolutions of 16 channels: the price is the lowered edge's but for copies of what
-/// stays on a rank, and for ranks that send more than they receive. What it says too much or too
-/// little is printed by --gtest_output; here it must be within a third and the same order.
+/// Edges between two convolutions of 16 channels. The closed-form cost equals the lowered edge's,
+/// except for copies of data that stay on a rank, and for ranks that send more than they receive.
+/// The error must stay within the limits below; --gtest_output records its extremes.
 TEST(EdgeCost, IsNearTheLoweredEdge) {
   test::NetworkBuilder net(16);
   const LayerIndex first =
@@ -68,8 +69,8 @@ TEST(EdgeCost, IsNearTheLoweredEdge) {
                                  << " to " << most;
 }
 
-/// What edges meet: windows that overlap and that skip, uneven blocks, joined channels,
-/// enlargement.
+/// A network whose edges meet overlapping windows, windows that skip positions, uneven blocks,
+/// concatenated channels and enlargement.
 Network every_edge(std::int64_t batch, std::int64_t extent) {
   test::NetworkBuilder net(batch);
   const std::array<Window, 3> strided{Window{},
@@ -87,12 +88,12 @@ Network every_edge(std::int64_t batch, std::int64_t extent) {
   return net.finish();
 }
 
-/// All candidates of a small network over nodes of several ranks.
+/// A small network with all its candidates, over nodes of several ranks.
 struct ClosedEdgeCase {
   const char* name;
   Network network;
   int nodes, per_node;
-  double least_share;  ///< of the exact price, over all pairs that are drawn
+  double least_share;  ///< of bound to exact cost, summed over the drawn pairs
 };
 
 std::vector<ClosedEdgeCase> closed_edge_cases() {
@@ -134,7 +135,7 @@ class ClosedEdges : public testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(All, ClosedEdges, testing::Range(0, 9));
 
-/// The search's bound is a bound, and near.
+/// The bound that the search uses never exceeds the exact cost, and is close to it.
 TEST_P(ClosedEdges, CostNoMoreThanExactly) {
   std::mt19937 random(11);
   int pairs = 0, above = 0;
@@ -160,7 +161,8 @@ TEST_P(ClosedEdges, CostNoMoreThanExactly) {
   RecordProperty("share", std::to_string(looked_up / exactly));
 }
 
-/// The cheapest way through an edge is that of all pairs tried; a rough look sees no more.
+/// Below its limit, the min-plus message of an edge is the minimum over all pairs. The rough
+/// message is never larger.
 TEST_P(ClosedEdges, AreCrossedAtTheLeastCost) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> any(0, 1e-3);

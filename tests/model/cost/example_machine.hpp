@@ -1,13 +1,13 @@
 #pragma once
-// A machine with round numbers, and programs short enough to be priced by hand.
+// A machine with round numbers, and programs short enough to price by hand.
 #include <cmath>
 
 #include "model/machine/machine_profile.hpp"
 
 namespace stratplan {
 
-/// Two nodes of four cores: 1 Gflop/s, 1 GB/s, no launch time; 1 us and 1 GB/s within a node, 10 us
-/// and 0.1 GB/s across.
+/// Two nodes of four cores. 1 Gflop/s, 1 GB/s, no launch time. 1 us and 1 GB/s within a node, 10 us
+/// and 0.1 GB/s across nodes.
 inline MachineProfile round_machine() {
   MachineProfile machine;
   machine.name = "round";
@@ -16,14 +16,15 @@ inline MachineProfile round_machine() {
   return machine;
 }
 
-/// The three quantiles of which Swanson's rule (0.3, 0.4, 0.3) makes just this mean and deviation.
+/// Returns the three quantiles for which Swanson's rule (0.3, 0.4, 0.3) gives this mean and
+/// deviation.
 inline Measurement measured(double seconds, double deviation = 0) {
   const double spread = deviation / std::sqrt(0.6);
   return {{seconds}, {seconds - spread}, {seconds + spread}, 9, "test", ""};
 }
 
-/// A kernel that the machine takes `elements` nanoseconds for, in estimate: it writes `elements`
-/// bytes.
+/// Returns a kernel that writes `elements` bytes, for which the machine's estimate is `elements`
+/// nanoseconds.
 inline Kernel fill_of(std::int64_t elements) {
   Kernel kernel{.kind = KernelKind::Fill};
   kernel.type = DataType::F32;

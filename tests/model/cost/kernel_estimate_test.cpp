@@ -5,7 +5,7 @@
 namespace stratplan {
 namespace {
 
-/// One channel count in, one out, over so many positions.
+/// Returns a 1x1 kernel from `channels` to `filters` channels over `positions` positions.
 Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels,
                  std::int64_t filters) {
   Kernel kernel{.kind = kind};
@@ -23,7 +23,7 @@ Kernel three_by_three(KernelKind kind, std::int64_t samples, std::int64_t extent
   return kernel;
 }
 
-/// 80 units of 1 Gflop/s, memory that costs nothing, no launches.
+/// A device of 80 units of 1 Gflop/s each. Memory and launches cost nothing.
 DeviceRates arithmetic_alone() {
   DeviceRates device{80e9, 1e30, {0}, {1 << 30}};
   device.units = 80;
@@ -101,8 +101,8 @@ TEST(KernelEstimate, TensorCoresTakeChannelsByEights) {
   EXPECT_GT(seconds(9), seconds(8));
 }
 
-/// Arithmetic that costs nothing, 1 Gbyte/s, a microsecond for each launch. One unit, so that no
-/// sums are added up through memory.
+/// A device with 1 Gbyte/s and a microsecond per launch, whose arithmetic costs nothing. It has one
+/// unit, so no sums are added up through memory.
 DeviceRates memory_alone(Math math) {
   DeviceRates device{1e30, 1e9 / frozen_model.bandwidth_share, {1e-6}, {1 << 30}};
   device.units = 1;
@@ -111,15 +111,14 @@ DeviceRates memory_alone(Math math) {
   return device;
 }
 
-/// That plans for tensor cores have room for these copies, and no more, is held by
-/// convolution_graph_test.
+/// convolution_graph_test checks that plans for tensor cores have room for exactly these copies.
 TEST(KernelEstimate, TensorsWhoseChannelsFillNoTensorCoresAreCopied) {
   struct Row {
     const char* what;
     std::int64_t channels, filters, groups;
     Math math;
     DataType type;
-    double bytes;  ///< of 1000 positions: the product's, then each copy's as stored and padded
+    double bytes;  ///< for 1000 positions: of the product, then of each copy, as stored plus padded
     int copies = 0;
   };
   using enum DataType;
@@ -156,9 +155,8 @@ TEST(KernelEstimate, CopiesAreMadeBeforeTheProductNotBesideIt) {
   kernel.type = DataType::F16;
   DeviceRates device = arithmetic_alone();
   const double product = estimate_kernel(kernel, device).value;
-  device.bytes_per_s =
-      1e12 /
-      frozen_model.bandwidth_share;  // fast enough for the product to hide what it moves itself
+  // The memory is fast enough for the product to hide its own traffic.
+  device.bytes_per_s = 1e12 / frozen_model.bandwidth_share;
   const double copied = 2.0 * ((1 << 20) * (9 + 16) + 64 * (9 + 16));
   EXPECT_NEAR(estimate_kernel(kernel, device).value, product + copied / 1e12, 1e-9);
 }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr Window window3{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// input -> conv+bn+relu -> (conv+bn+relu -> conv+bn) + itself -> relu -> pool -> fc -> loss: two
-/// equal 8-to-8 convolutions.
+/// input -> conv+bn+relu -> (conv+bn+relu -> conv+bn) + its own input -> relu -> pool -> fc ->
+/// loss. The two convolutions from 8 to 8 channels are equal.
 Network residual_network() {
   test::NetworkBuilder net(4, 2);
   const LayerIndex stem =
@@ -81,7 +81,7 @@ TEST(LayerCosts, CommunicationIsItemizedAndAbsentOnOneRank) {
   EXPECT_EQ(costs.block(stem, on("N1")).communication.value, 0);
   EXPECT_GT(costs.block(stem, on("N2")).communication.value, 0) << "gradients";
   EXPECT_GT(costs.block(stem, on("N1")).forward.value, costs.block(stem, on("N2")).forward.value);
-  // 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts, each in multiples of 16 elements; value,
+  // 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts, each rounded up to 16 elements. Of each: value,
   // gradient, velocity.
   EXPECT_EQ(costs.block(stem, on("N1")).persistent.value, 3 * 4 * (224 + 16 + 16));
   EXPECT_EQ(costs.block(stem, on("C3")).tier, Tier::Estimated);
@@ -101,12 +101,12 @@ TEST(LayerCosts, EqualBlocksArePricedOnce) {
   const LayerCost* second = &costs.block(blocks[1], on("H2"));
   EXPECT_EQ(&costs.block(blocks[2], on("H2")), second);
   EXPECT_EQ(&costs.block(blocks[3], on("H2")), second);
-  EXPECT_NE(&costs.block(blocks[0], on("H2")), second) << "the first has no gradient to pass on";
+  EXPECT_NE(&costs.block(blocks[0], on("H2")), second) << "the first block passes on no gradient";
   EXPECT_NE(&costs.block(blocks[2], on("W2")), second);
 }
 
-/// A block that makes its convolution again: that much less is saved, that kernel more is done, and
-/// nothing else changes.
+/// If a block recomputes its convolution, it saves that output less and runs that kernel once more.
+/// Nothing else changes.
 TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
@@ -115,7 +115,7 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   for (const LayerIndex layer : recomputable(network, blocks))
     if (layer >= 0) again.recompute.insert(network.layer(layer).name);
   EXPECT_EQ(again.recompute, (std::set<std::string>{"conv1", "conv4", "relu10"}))
-      << "pooling reads nothing of the last one's output";
+      << "the backward phase of pooling does not read relu10's output";
   LayerCosts kept(network, keeping, machine), recomputed(network, again, machine);
   for (const char* text : {"N1", "N2", "H2", "N2 H2"}) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
@@ -123,8 +123,8 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
       const LayerCost &before = kept.block(blocks[b], on(text)),
                       &after = recomputed.block(blocks[b], on(text));
       const std::int64_t output = 4 * 8 * 12 * 12 * 4 / on(text).grid.ranks();
-      EXPECT_EQ(before.saved.value - after.saved.value,
-                b < 3 ? output : 0);  // of the last two, but what is added again is read
+      // Recomputation saves one output in each of the first three blocks.
+      EXPECT_EQ(before.saved.value - after.saved.value, b < 3 ? output : 0);
       EXPECT_EQ(before.persistent.value, after.persistent.value);
       EXPECT_EQ(before.forward.value, after.forward.value);
       EXPECT_EQ(after.communication.value, before.communication.value);
@@ -143,8 +143,8 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   }
 }
 
-/// Values, gradients, velocities of the stem: 224 weights, 16 scales, 16 shifts, each fusion's in
-/// four shares that are multiples of 16.
+/// Values, gradients and velocities of the stem: 224 weights, 16 scales, 16 shifts. Each fusion's
+/// parameters are cut in four shares that are multiples of 16.
 TEST(LayerCosts, ShardingKeepsShares) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
@@ -160,9 +160,9 @@ TEST(LayerCosts, ShardingKeepsShares) {
     EXPECT_EQ(costs.block(stem, on("N4")).persistent.value, 4 * expected[sharding]) << sharding;
     communication[sharding] = costs.block(stem, on("N4")).communication;
   }
-  EXPECT_GT(communication[1], communication[0]);  // what is updated is gathered
-  EXPECT_LT(communication[2], communication[1]);  // what is scattered is half of an all-reduce
-  EXPECT_GT(communication[3], communication[2]);  // gathered twice
+  EXPECT_GT(communication[1], communication[0]);  // updated parameters are gathered
+  EXPECT_LT(communication[2], communication[1]);  // a reduce-scatter is half of an all-reduce
+  EXPECT_GT(communication[3], communication[2]);  // parameters are gathered twice
 }
 
 TEST(LayerCosts, RepresentativeRanksOfALargeGrid) {
@@ -188,8 +188,8 @@ TEST_F(PlanTableTest, NodesAreBlocksAndEdgesTheirConnections) {
   EXPECT_EQ(table.node_name(0), network.layer(blocks[0].root()).name);
   std::vector<std::pair<int, int>> edges;
   for (const auto& [from, to] : table.edges()) edges.emplace_back(from, to);
-  // stem, inner, outer with the addition, pooling, fc, loss; the stem is read by inner and by the
-  // addition
+  // Nodes: stem, inner, outer with the addition, pooling, fc, loss. Inner and the addition read the
+  // stem.
   EXPECT_EQ(edges,
             (std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {4, 5}}));
 }

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What the help of `stratplan machines` shows.
+/// The example in the help of `stratplan machines`.
 Json cluster_of_ten_lines() {
   return Json::parse(R"({
     "schema_version": 1, "name": "mine", "assumed": true, "device": "a100-40",
@@ -59,8 +59,8 @@ TEST(MachineParts, WhatIsUnknownOrMissingIsNamed) {
   EXPECT_THAT(message([](Json& document) { document["levels"][1]["link"] = "nvlink9"; }),
               HasSubstr("mine.json: at /levels/1/link: unknown link \"nvlink9\""));
   EXPECT_THAT(message([](Json& document) { document["levels"][1].erase("link"); }),
-              HasSubstr("mine.json: at /levels/1: the key \"latency_seconds\" is missing, or "
-                        "\"link\" with the name of one"));
+              HasSubstr("mine.json: at /levels/1: expected the key \"latency_seconds\", or "
+                        "\"link\" with the name of a link"));
 }
 
 TEST(MachineParts, ADeviceLikeAnotherDiffersInWhatItSays) {
@@ -71,7 +71,7 @@ TEST(MachineParts, ADeviceLikeAnotherDiffersInWhatItSays) {
   EXPECT_EQ(large.units, small.units);
 }
 
-/// Every number of a part has a source of its own, or all have one.
+/// Checks that all numbers of a part share one source, or that each number has its own.
 void expect_sources(const Json& part, const std::string& where) {
   ASSERT_TRUE(part.contains("source")) << where;
   if (part["source"].is_string()) return;

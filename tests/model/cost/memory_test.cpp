@@ -48,7 +48,7 @@ TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
   samples.region[Axis::C] = {0, 30};
   for (const Axis axis : {Axis::N, Axis::D, Axis::H, Axis::W}) samples.region[axis] = {0, 1};
   LoadOp labels = samples;
-  labels.what = LoadOp::What::Labels;  // one for all 30 classes
+  labels.what = LoadOp::What::Labels;  // one label, whatever the number of classes (30)
   const Op loads_samples{.reads = {}, .writes = {}, .body = samples},
       loads_labels{.reads = {}, .writes = {}, .body = labels};
   const std::vector<Program> programs =

@@ -18,7 +18,7 @@ Kernel convolution() {
 TEST(KernelCost, IsMeasuredOrElseARoofline) {
   MachineProfile machine = round_machine();
   const Kernel kernel = convolution();
-  // 2 * 100 * 100 * 1000 = 2e7 flops at 1e9/s; 8.4e5 bytes take less.
+  // 2 * 100 * 100 * 1000 = 2e7 flops at 1e9/s. Moving 8.4e5 bytes takes less time.
   EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, 0.02);
   EXPECT_EQ(cost_of(kernel, machine).tier, Tier::Estimated);
   machine.device.bytes_per_s = 1e6;

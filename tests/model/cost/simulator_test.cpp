@@ -37,7 +37,8 @@ TEST(Simulator, AnExchangeWaitsForTheSlower) {
   const auto programs =
       programs_of({{compute_op(fill_of(1000)), swap(1), compute_op(fill_of(2000))},
                    {compute_op(fill_of(5000)), swap(0)}});
-  // Rank 1 arrives at 5 us; 1 us latency and 3 us transfer; rank 0 computes 2 us more.
+  // Rank 1 arrives at 5 us. Latency takes 1 us and the transfer 3 us. Rank 0 then computes for 2
+  // us.
   const Timeline timeline = simulate(programs, machine);
   EXPECT_DOUBLE_EQ(timeline.total.value, 11 * us);
   EXPECT_DOUBLE_EQ(timeline.ranks[0][1].start.value, 1 * us);
@@ -53,7 +54,7 @@ TEST(Simulator, AnExchangeEndsWithItsOwnPartnersOnly) {
     for (const int peer : peers) messages.push_back({peer, -1, kilobyte});
     return exchange_op(0, messages, messages);
   };
-  // A row 0 - 1 - 2 of which rank 2 is late: rank 0 does not wait for it.
+  // In the row 0 - 1 - 2 rank 2 is late. Rank 0 does not wait for it.
   const auto programs =
       programs_of({{talk({1})}, {talk({0, 2})}, {compute_op(fill_of(10000)), talk({1})}});
   const Timeline timeline = simulate(programs, machine);
@@ -107,7 +108,7 @@ TEST(Simulator, ConcurrentStreamsHideCommunication) {
   for (Program& program : programs) program.concurrent_streams = true;
   EXPECT_DOUBLE_EQ(total(programs, machine), 6 * us);
   MachineProfile busy = machine;
-  busy.hidden = 0.75;  // the processor does a quarter of the sum itself
+  busy.hidden = 0.75;  // kernels hide only 75 % of the sum
   EXPECT_DOUBLE_EQ(total(programs, busy), 6 * us + reduction / 4);
 }
 
@@ -137,7 +138,7 @@ TEST(Simulator, EqualRanksThatVaryWaitForEachOther) {
   const std::vector<Op> ops{compute_op(kernel), all_reduce_op({0, 1}, 1)};
   const double reduction =
       estimate_collective(Collective::AllReduce, {4}, 2, machine.levels[1], machine.device).value;
-  // The greater of two equal normal variables is deviation / sqrt(pi) above their mean.
+  // The maximum of two equal normal variables is on average deviation / sqrt(pi) above their mean.
   EXPECT_NEAR(total(programs_of({ops, ops}), machine),
               100 * us + 10 * us / std::sqrt(M_PI) + reduction, 1e-9);
 }
@@ -152,7 +153,7 @@ TEST(Simulator, ProgramsThatWaitForEachOtherAreABug) {
 }
 
 TEST(GreaterOf, AgreesWithSampling) {
-  // Clark's formula against the mean of max(a, b) over a fine grid of normal quantiles.
+  // Clark's formula is compared with the mean of max(a, b) over a fine grid of normal quantiles.
   for (const auto& [a, b] :
        {std::pair{Uncertain{0, 1}, Uncertain{0, 1}}, std::pair{Uncertain{1, 4}, Uncertain{0, 1}},
         std::pair{Uncertain{-3, 1}, Uncertain{0, 0.25}}}) {

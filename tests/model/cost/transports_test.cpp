@@ -1,4 +1,4 @@
-// Which way a transfer goes: by its table's points, and the same at both of its ends.
+// The transport of each transfer follows its table's points, and is the same at both ends.
 #include "model/cost/transports.hpp"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ TEST(MessageKey, TellsNearFromFarAndOneWayFromBoth) {
     EXPECT_EQ(message_key(rank, peer, {{out}, {in}}, placement), key) << rank << " to " << peer;
 }
 
-/// Small messages by one way, large ones by another; sums by a third.
+/// A machine with one transport for small messages, another for large ones, and a third for sums.
 MachineProfile machine_with_transports() {
   MachineProfile machine = round_machine();
   machine.both_ways = machine.one_way = table_of({{4, "mpi"}, {4096, "nccl"}});
@@ -87,11 +87,11 @@ TEST(FastestTransports, AreThoseOfTheTablesThatTransfersArePricedBy) {
               UnorderedElementsAre(Key("all_reduce f32 2x4")));
   EXPECT_EQ(fastest_transports(lowered("N1", {}), machine), Transports{});
   EXPECT_EQ(fastest_transports(lowered("H2", {}), round_machine()), Transports{})
-      << "a machine that has one way";
+      << "the machine has only one transport";
   EXPECT_EQ(fastest_transports({}, machine), Transports{});
 }
 
-/// Name, by peer, tag and direction.
+/// Returns the transport of each send, by peer, tag and direction.
 std::map<std::tuple<int, int, int>, std::string> transports_of_sends(const Program& program) {
   std::map<std::tuple<int, int, int>, std::string> transports;
   for (const Op& op : program.ops)
@@ -114,7 +114,8 @@ TEST(ChooseTransports, BothEndsOfAMessageComeToTheSame) {
     }
     int received = 0;
     for (const Program& program : programs) {
-      EXPECT_EQ(program.transports, programs.front().transports) << "in one order everywhere";
+      EXPECT_EQ(program.transports, programs.front().transports)
+          << "all programs list the transports in the same order";
       for (const Op& op : program.ops) {
         if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
           for (const Message& message : exchange->receives) {
@@ -147,10 +148,11 @@ TEST(ChooseTransports, GoBySizeAndLeaveOutWhatNothingIsSaidOf) {
   EXPECT_THAT(program.transports, ElementsAre("", "mpi", "nccl", "staged"));
   EXPECT_EQ(std::get<ExchangeOp>(program.ops[0].body).sends[0].transport, 1);
   EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).sends[0].transport, 2)
-      << "by the longer of the two directions";
+      << "the longer of the two directions decides";
   EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).receives[0].transport, 2);
   EXPECT_EQ(std::get<CollectiveOp>(program.ops[2].body).transport, 3);
-  EXPECT_EQ(std::get<ExchangeOp>(program.ops[3].body).sends[0].transport, 0) << "one way: not said";
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[3].body).sends[0].transport, 0)
+      << "a single transport is not named";
 }
 
 }  // namespace

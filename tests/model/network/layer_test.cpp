@@ -48,9 +48,9 @@ TEST(Layer, WhatItHasNotStandsForNothing) {
   EXPECT_DEATH(layer.as<DropoutLayer>(), "kind=add");
 }
 
-/// What the fingerprint has not: shapes of inputs follow from the layers before, what an output is
-/// padded by from its shape; pieces of networks alone have phases. Constants are in a test of their
-/// own: functions have up to two.
+/// Returns whether the fingerprint leaves a field out. Input shapes follow from the layers before,
+/// and an output's padding from its shape. Only pieces of networks have phases. Constants have
+/// their own test, since functions have up to two.
 bool is_left_out(const std::string& leaf) {
   return leaf.starts_with("/input_shapes") || leaf.ends_with("/output_padding") ||
          leaf.ends_with("/phase") || leaf.ends_with("/constants");

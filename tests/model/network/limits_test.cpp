@@ -26,7 +26,7 @@ std::string layer(const std::string& kind, const std::string& attributes) {
          attributes + "}";
 }
 
-/// The same ReLU again and again.
+/// Returns `count` equal ReLUs as JSON.
 std::string relus(int count) {
   std::string text;
   for (int i = 0; i < count; ++i)
@@ -44,7 +44,7 @@ Network read(const std::string& batch, const std::string& layers) {
 TEST(Limits, EachIsAcceptedAndWhatIsBeyondItRefused) {
   struct Row {
     const char* what;
-    std::string batch, layers;  ///< with @ for the number
+    std::string batch, layers;  ///< @ stands for the number
     const char *accepted, *refused;
     const char* says;
   };
@@ -117,7 +117,8 @@ TEST(Limits, EachIsAcceptedAndWhatIsBeyondItRefused) {
   }
 }
 
-/// Mostly small, or around a power of two, or around the largest of one type or another.
+/// Returns mostly small numbers, else one near a power of two or near the largest value of some
+/// type.
 std::string any_number() {
   if (test::any_int(0, 5) > 0) return std::to_string(test::any_int(1, 9));
   const std::uint64_t power = std::uint64_t{1}

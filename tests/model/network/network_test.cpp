@@ -19,7 +19,7 @@ namespace {
 using test::message_of;
 using test::TemporaryFolder;
 
-/// A file with these layers (JSON objects, separated by commas).
+/// Returns a network file with these layers (JSON objects, separated by commas).
 std::string document(const std::string& layers, const std::string& heading = "") {
   return R"({"schema_version": 1, "name": "n", "batch": 8, )" + heading + R"("layers": [)" +
          layers + "]}";
@@ -61,8 +61,9 @@ TEST(ReadNetwork, InfersShapes) {
        {{8, 6, 1, 7, 10}},
        6 * 9 + 6},
       {R"("kind": "max_pool", "kernel": 2)",
+       // stride 2 over 9 rows leaves the last row out
        {{8, 3, 1, 4, 6}},
-       0},  // stride 2; 9 rows: the last is left out
+       0},
       {R"("kind": "max_pool", "kernel": 3, "stride": 2, "padding": [1, [0, 1]])",
        {{8, 3, 1, 5, 6}},
        0},
@@ -488,8 +489,8 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "4000000001"},
       {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 1},)" +
                 R"({"name": "s", "kind": "subtract", "inputs": ["data", "a"]})" + loss),
-       "at /layers/2: layer s: expected inputs of one shape (N, C, D, H, W) but for extents of 1 "
-       "behind N, found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 2 x 1 x 9 x 12"},
+       "at /layers/2: layer s: expected inputs of one shape (N, C, D, H, W), where all but N may "
+       "also be 1, found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 2 x 1 x 9 x 12"},
       {document(data + R"({"name": "s", "kind": "subtract", "inputs": ["data", "data", "data"]})" +
                 loss),
        "at /layers/1: layer s: expected 2 inputs, found 3"},
@@ -499,15 +500,15 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/1: layer l: expected an odd local_size, as many channels before as behind, "
        "found 4"},
       {document(data + R"({"name": "c", "kind": "clip", "min": 2, "max": 1})" + loss),
-       "at /layers/1: layer c: expected a min of at most max, found 2 and 1"},
+       "at /layers/1: layer c: expected min <= max, found min 2 and max 1"},
       {document(data + R"({"name": "data", "kind": "relu"})" + loss),
-       "at /layers/1/name: expected distinct names, \"data\" was there before"},
+       "at /layers/1/name: expected distinct names, but an earlier layer is also named \"data\""},
       {document(data +
                 R"({"name": "a", "kind": "relu"}, {"name": "b", "kind": "relu", "input": "data"})" +
                 loss),
-       "at /layers/1: layer a: nobody reads it, and it is no loss"},
+       "at /layers/1: layer a: no layer reads it, and it is not a loss"},
       {document(data + R"({"name": "a", "kind": "relu"})"),
-       "at /layers/1: layer a: nobody reads it, and it is no loss"},
+       "at /layers/1: layer a: no layer reads it, and it is not a loss"},
       {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"})" +
                 R"(,{"name": "loss", "kind": "mean_squared_error", "input": "data"})"),
        "at /layers/2: layer loss: expected one loss, this is another"},
@@ -515,7 +516,7 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
            data +
            R"({"name": "other", "kind": "softmax_cross_entropy"}, {"name": "a", "kind": "relu"})" +
            loss),
-       "at /layers/2: layer a: reads other, a loss: a loss has no readers"},
+       "at /layers/2: layer a: it reads the loss other, but no layer can read a loss"},
   };
   expect_messages(table);
 }
@@ -557,7 +558,7 @@ TEST(ReadNetwork, HoldsSizesToTheLimits) {
       {layer(fmt::format(R"("kind": "pad", "padding": [[{}, 0], 0])", e - 8)), nullptr},
       {layer(fmt::format(R"("kind": "pad", "padding": [[{}, 0], 0])", e - 7)),
        "an input with its padding along H from 1 to 2147483647, found 2147483648"},
-      // What is slid over is too large, though the stride leaves few outputs.
+      // The padded input is too large, though the stride leaves few outputs.
       {layer(fmt::format(
            R"("kind": "convolution", "filters": 1, "kernel": 1, "stride": {}, "padding": {})", e,
            e / 2 - 8)),
@@ -582,7 +583,7 @@ TEST(ReadNetwork, HoldsSizesToTheLimits) {
   }
 }
 
-/// Numbers at the limits, at what they are the products of, and small ones.
+/// Numbers near the limits, near the factors of products at the limits, and small ones.
 rc::Gen<std::int64_t> near_limits() {
   const auto around = rc::gen::map(
       rc::gen::pair(rc::gen::inRange(0, 63), rc::gen::inRange<std::int64_t>(-2, 3)),

@@ -1,4 +1,4 @@
-// The shipped networks against what is published of them.
+// Compares the shipped networks with published figures.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -32,28 +32,28 @@ TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
       {"alexnet", 61'100'840},   // torchvision
       {"vgg16", 138'357'544},    // torchvision
       {"hepcnn", 594'178},
-      // torchvision, less its auxiliary head: 768*128 + 2*128 + 128*768*25 + 2*768 + 768*1000 +
+      // torchvision, without its auxiliary head: 768*128 + 2*128 + 128*768*25 + 2*768 + 768*1000 +
       // 1000
       {"inception_v3", 27'161'264 - 3'326'696},
       {"densenet121", 7'978'856},  // torchvision
-      // Pytorch-UNet, bilinear, one class: 17,267,393; without the 4,416 biases in front of
+      // Pytorch-UNet, bilinear, one class: 17,267,393. Here without the 4,416 biases in front of
       // normalizations, and with a second class.
       {"unet2d", 17'267'393 - 4'416 + 64 + 1},
-      // Cicek et al. 2016: 19,069,955 with three input channels and biases, but for the enlarging
-      // layers', not counting the normalizations.
+      // Cicek et al. 2016, without normalizations: 19,069,955 with three input channels and with
+      // biases. Here there is one input channel, and no bias but in the enlarging layers.
       {"unet3d", 19'069'955 - 2 * 27 * 32 - (2'336 + 3) + 2 * 2'336},
       // By hand: conv1 2*4*9, its normalization 2*4, conv2 4*6*9 + 6, fc 6*3 + 3.
       {"tiny", 72 + 8 + 222 + 21},
       {"conv1024", 16 * 16 * 9},
       {"wideresnet", 254'000'200},  // Alpa's "250M": by hand over its table of channels
-      // By hand: 5x5 between 512, 256, 128, 64 and 1 channels with normalizations, or biases where
-      // there are none, and 64 or 1 channels on 16x16 positions of 512.
+      // By hand: 5x5 kernels between 512, 256, 128, 64 and 1 channels, with normalizations, or else
+      // biases; and 64 or 1 channels on 16x16 positions of 512.
       {"cosmogan_generator",
        25 * (512 * 256 + 256 * 128 + 128 * 64 + 64) + 1 + 2 * 448 + 64 * 512 * 256 + 2 * 512},
       {"cosmogan_discriminator",
        25 * (64 + 64 * 128 + 128 * 256 + 256 * 512) + 64 + 2 * 896 + 512 * 256 + 1},
-      // By hand: channels 4, 16, ... 256 with 27 weights and a bias; then 4^3 * 256 -> 2048 -> 256
-      // -> 4.
+      // By hand: 3x3x3 kernels between 4, 16, ... 256 channels, with biases; then 4^3 * 256 -> 2048
+      // -> 256 -> 4.
       {"cosmoflow128", 27 * (4 * 16 + 16 * 32 + 32 * 64 + 64 * 128 + 128 * 256) + 496 +
                            std::int64_t{16384} * 2048 + 2048 + 2048 * 256 + 256 + 256 * 4 + 4},
   };
@@ -63,12 +63,12 @@ TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
 }
 
 TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
-  // The figures for ResNet, AlexNet and VGG count a multiply-add once, those for the mesh networks
-  // twice; ours count it twice.
+  // Published figures for ResNet, AlexNet and VGG count a multiply-add once, for the mesh networks
+  // twice. stratplan counts it twice.
   struct Row {
     const char* name;
     double giga_flops;
-    double tolerance;  // half a unit of the last published digit, or what is said beside it
+    double tolerance;  // half a unit of the last published digit, unless noted
   };
   const Row table[] = {
       {"resnet18", 2 * 1.81, 2 * 0.005},        // torchvision: 1.81 GFLOPS
@@ -78,7 +78,7 @@ TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
       {"inception_v3", 2 * 5.713, 2 * 0.0005},  // torchvision: 5.713
       {"densenet121", 2 * 2.834, 2 * 0.0005},   // torchvision: 2.834
       // By hand, in multiply-adds per position of the finest grid: the two convolutions of each
-      // block at 1, 1/4, ... 1/256 of the positions, the last.
+      // block at 1, 1/4, ... 1/256 of the positions, and the last convolution.
       {"unet2d",
        2e-9 * 65536 *
            (9 * (3 * 64 + 64 * 64 + (64 * 128 + 128 * 128) / 4.0 + (128 * 256 + 256 * 256) / 16.0 +
@@ -88,7 +88,7 @@ TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
             64 * 2),
        1e-6},
       {"mesh1k", 2365, 0.5},
-      {"mesh2k", 1896, 1},  // ours is 1895.46: the convolutions alone
+      {"mesh2k", 1896, 1},  // computed: 1895.46, convolutions alone
       {"conv1024", 2.0 * 16 * 16 * 9 * 1024 * 1024 * 1e-9, 1e-9},
   };
   for (const Row& row : table) {
@@ -98,7 +98,7 @@ TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
 }
 
 TEST(ShippedNetworks, MeshNetworksHaveThePublishedConvolutionWeights) {
-  // 34.40 M and 12.38 M count the convolutions' weights, without scales and shifts.
+  // The published 34.40 M and 12.38 M count the convolutions' weights, without scales and shifts.
   EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh1k"))) * 1e-6, 34.40,
               0.005);
   EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh2k"))) * 1e-6, 12.38,

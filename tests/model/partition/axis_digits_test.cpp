@@ -1,4 +1,4 @@
-// What is said of two splits against their blocks, rank by rank.
+// Compares AxisDigits' answers about two splits with the splits' blocks, rank by rank.
 #include "model/partition/axis_digits.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace stratplan {
 namespace {
 
-/// Block index of a rank.
+/// Returns the block index of a rank.
 int index_of(const AxisDigits& along, int rank) {
   int index = 0;
   for (const AxisDigits::Digit& digit : along.digits)
@@ -18,8 +18,8 @@ int index_of(const AxisDigits& along, int rank) {
   return index;
 }
 
-/// Where digits divide each other: on some rank nothing in common or on each rank a whole block,
-/// and the same among the ranks of its innermost group.
+/// Where digits divide each other, either some rank has nothing in common, or each rank has a whole
+/// block in common. The same holds among the ranks of the innermost group.
 TEST(AxisDigits, MeetAsTheirBlocksDo) {
   for (const Topology& topology : std::vector<Topology>{{4, 4}, {8, 2}, {16}}) {
     const GridSpace space(topology, {Dim::N, Dim::F, Dim::C, Dim::R});

@@ -1,5 +1,4 @@
-// What folds into a block, what a block's layers inherit, and which decompositions are offered for
-// it.
+// Which layers fold into a block, what they inherit, and which decompositions are candidates.
 #include "model/partition/block.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +51,7 @@ TEST(Fold, AnOutputWithTwoConsumersEndsItsBlock) {
   EXPECT_EQ(folded(net.finish()), (Layers{{1}, {2}, {3, 4, 5}}));
 }
 
-TEST(Fold, AnAdditionOfATensorToItselfDoesNotJoin) {  // two reading inputs: not the only one
+TEST(Fold, AnAdditionOfATensorToItselfDoesNotJoin) {  // its two inputs are two readers
   NetworkBuilder net(2);
   const LayerIndex conv = net.convolution(net.input({4, 1, 8, 8}), 4, Window{});
   net.squared_error(net.add({conv, conv}));
@@ -79,7 +78,8 @@ TEST(Fold, ShippedNetworks) {
     int blocks;
   };
   const std::vector<Case> cases{
-      // Every convolution, pool, fully connected layer and cross-entropy is a root; all else folds
+      // Every convolution, pool, fully connected layer and cross-entropy is a root. All other
+      // layers fold.
       {"resnet50", 53 + 2 + 1 + 1},
       {"resnet18", 20 + 2 + 1 + 1},
       {"alexnet", 5 + 3 + 3 + 1},
@@ -120,7 +120,7 @@ TEST(Fold, EveryLayerOfAShippedNetworkIsInOneBlockInOrder) {
   }
 }
 
-// ---------------------------------------------------------------- what is inherited
+// ---------------------------------------------------------------- inheritance
 
 Network convolution_block(std::int64_t batch, std::int64_t channels, std::int64_t filters,
                           std::int64_t width) {
@@ -180,7 +180,7 @@ TEST(CheckBlock, IsTheFirstRejectionAmongItsLayers) {
 
 // ---------------------------------------------------------------- candidates
 
-/// What a decomposition does, whatever its name: regions and meanings on every rank.
+/// Returns whether two decompositions give the same regions and roles on every rank.
 bool same_effect(const Layer& layer, const Decomposition& a, const Decomposition& b) {
   const LayerDistributions one = distribute(layer, a), other = distribute(layer, b);
   for (int rank = 0; rank < a.grid.ranks(); ++rank) {
@@ -242,8 +242,8 @@ TEST(Candidates, OverTwoLevels) {
   for (const char* text :
        {"N2 | N2", "H2 | W2", "W2 | H2", "C2 | F2", "C2 | F2 all-reduce", "R2 | N2", "H2 | H2"})
     EXPECT_TRUE(texts.contains(text)) << text;
-  // Each level goes to one of N F C H W R (D has one row), all legal here; those with C have two
-  // landings: 36 + 11.
+  // Each level goes to one of N F C H W R (D has one row). All are legal here. Those with C have
+  // two output layouts: 36 + 11.
   EXPECT_EQ(found.legal.size(), 47U);
 }
 

@@ -1,5 +1,4 @@
-// Where buffers lie and how long they live. The judge goes through all pairs of buffers and all
-// ops.
+// Offsets and lifetimes of buffers. The judge checks all pairs of buffers and all ops.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -154,7 +153,8 @@ RC_GTEST_PROP(BufferPlan, SlicesStayWhereTheyAreInTheirParents, ()) {
   }
 }
 
-/// Bytes [begin, end) of the persistent part or the arena that a buffer takes.
+/// Returns the bytes [begin, end) that a buffer takes, and whether they lie in the persistent part
+/// or the arena.
 std::array<std::int64_t, 3> bytes_of(const Program& program, BufferId id) {
   const Buffer& buffer = program.buffer(id);
   const Buffer& root = buffer.inside < 0 ? buffer : program.buffer(buffer.inside);
@@ -169,7 +169,7 @@ RC_GTEST_PROP(Dependences, OrderEveryPairOfOpsThatTouchBytesInCommon, ()) {
   RC_ASSERT(before.size() == program.ops.size());
   const std::size_t ops = program.ops.size();
   std::vector<std::vector<bool>> ordered(
-      ops, std::vector<bool>(ops, false));  // [later][earlier], through any chain
+      ops, std::vector<bool>(ops, false));  // [later][earlier]: through any chain of dependences
   for (std::size_t late = 0; late < ops; ++late) {
     for (const int direct : before[late]) {
       const std::size_t early = static_cast<std::size_t>(direct);

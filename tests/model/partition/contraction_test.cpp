@@ -1,5 +1,4 @@
-// Convolutions in groups and transposed ones: what each rank holds of their tensors, and which
-// splits are illegal.
+// Grouped and transposed convolutions: each rank's part of their tensors, and illegal splits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@ using test::NetworkBuilder;
 using testing::HasSubstr;
 using enum LayerKind;
 
-/// 6 channels in groups, to so many filters, with a bias.
+/// A layer with 6 input channels in `groups` groups, `filters` filters and a bias.
 LayerCase grouped(LayerKind kind, std::int64_t groups, std::int64_t filters) {
   NetworkBuilder net(4);
   const LayerIndex x = net.input({6, 1, 6, 6});
@@ -42,14 +41,14 @@ TEST(Groups, StayWholeOnEachRank) {
     LayerKind kind;
     std::int64_t groups, filters;
     const char* decomposition;
-    Interval x, weights_outer, weights_inner, y;  // of the last rank
+    Interval x, weights_outer, weights_inner, y;  // on the last rank
   };
   const std::vector<Case> cases{
       // kind               groups filters           x       weights         y
       {Convolution, 2, 8, "F2", {3, 6}, {4, 8}, {0, 3}, {4, 8}},
       {Convolution, 2, 8, "C2", {3, 6}, {4, 8}, {0, 3}, {4, 8}},
       {Convolution, 6, 6, "F2 C3", {5, 6}, {5, 6}, {0, 1}, {5, 6}},
-      {Convolution, 6, 6, "F4", {5, 6}, {5, 6}, {0, 1}, {5, 6}},  // blocks of 2 2 1 1 groups
+      {Convolution, 6, 6, "F4", {5, 6}, {5, 6}, {0, 1}, {5, 6}},  // blocks of 2, 2, 1 and 1 groups
       {Convolution,
        3,
        3,
@@ -57,7 +56,7 @@ TEST(Groups, StayWholeOnEachRank) {
        {4, 6},
        {2, 3},
        {0, 2},
-       {2, 3}},  // of 2 and 1 groups of two channels
+       {2, 3}},  // blocks of 2 and 1 groups of two channels
       {Convolution, 6, 12, "F3", {4, 6}, {8, 12}, {0, 1}, {8, 12}},
       {TransposedConvolution, 2, 8, "F2", {3, 6}, {3, 6}, {0, 4}, {4, 8}},
       {TransposedConvolution, 3, 3, "C2", {4, 6}, {4, 6}, {0, 1}, {2, 3}},
@@ -102,7 +101,7 @@ TEST(Groups, AreNeverCut) {
   }
 }
 
-TEST(Groups, HaveNoSumToLand) {  // so that no decomposition is offered twice
+TEST(Groups, HaveNoSumToLand) {  // so no decomposition is a candidate twice
   const LayerCase one = grouped(Convolution, 6, 6);
   for (const Decomposition& candidate :
        candidates(one.network, fold(one.network).front(), {4}).legal)
@@ -122,8 +121,9 @@ TEST(TransposedConvolution, WeightsHaveInputChannelsOutside) {  // "F2 C2", 6 ch
 TEST(TransposedConvolution, ABlockOfOutputPaddingAloneIsRejected) {
   NetworkBuilder net(1);
   const Window window{.kernel = 3, .stride = 2};
-  const LayerIndex y = net.transposed_convolution(net.input({1, 1, 2, 2}), 1, test::planar(window),
-                                                  {0, 1, 1});  // 6 wide, the last reads nothing
+  const LayerIndex y =
+      net.transposed_convolution(net.input({1, 1, 2, 2}), 1, test::planar(window),
+                                 {0, 1, 1});  // y is 6 wide; its last position reads nothing
   const Network network = net.finish_with_loss(y);
   EXPECT_FALSE(check(network.layer(y), Decomposition::parse("H3")));
   EXPECT_THAT(check(network.layer(y), Decomposition::parse("H6"))->reason, HasSubstr("padding"));

@@ -1,5 +1,5 @@
-// What follows from a decomposition for a layer's tensors, which decompositions are illegal and
-// why, and what layers behind inherit.
+// The distributions that follow from a decomposition for a layer's tensors, illegal decompositions
+// with their reasons, and the decompositions that layers behind inherit.
 #include "model/partition/decomposition.hpp"
 
 #include <gmock/gmock.h>
@@ -21,10 +21,11 @@ using test::LayerCase;
 using test::single_layer;
 using testing::HasSubstr;
 
-// Letters of the tables: B Block, G Gathered, P Partial, R Redundant, x illegal, - no such tensor.
+// Letters in the tables: B Block, G Gathered, P Partial, R Redundant, x illegal, - no such tensor.
 char letter(Role role) { return "BGPR"[static_cast<int>(role)]; }
 
-/// Roles of x, w, the parameters along the channels, y as computed and y after landing.
+/// Returns the roles of x, w, the parameters along channels, y as computed, and y after the
+/// reduction.
 std::string roles(const Layer& layer, const Decomposition& decomposition, Dim dim) {
   if (check(layer, decomposition)) return "xxxxx";
   const LayerDistributions made = distribute(layer, decomposition);
@@ -294,8 +295,8 @@ TEST(Decomposition, ConvolutionOverTwoPartsOfFiltersAndOfChannels) {  // 4 -> 8 
   }
 }
 
-TEST(Decomposition,
-     OfEachInputOfAConcatenationWhatOverlapsTheBlock) {  // 3 and 5 channels, then the 3 again
+// Concatenates 3 and 5 channels, then the first 3 again.
+TEST(Decomposition, OfEachInputOfAConcatenationWhatOverlapsTheBlock) {
   test::NetworkBuilder net(2);
   const LayerIndex three = net.input({3, 1, 4, 4}), five = net.convolution(three, 5, Window{});
   const LayerIndex joined = net.concat({three, five, three});
@@ -339,7 +340,7 @@ TEST(Decomposition, ShapesOfAllTensors) {
   const LayerCase conv = single_layer(LayerKind::Convolution, 2, {4, 1, 6, 7}, 8);
   const LayerDistributions made = distribute(conv.layer(), Decomposition::parse("H2"));
   EXPECT_EQ(made.inputs[0].tensor, conv.layer().input);
-  EXPECT_EQ(made.inputs[0].region(0).shape(), (Shape{{2, 4, 1, 4, 7}}));  // 3 rows and one of halo
+  EXPECT_EQ(made.inputs[0].region(0).shape(), (Shape{{2, 4, 1, 4, 7}}));  // 3 rows and one halo row
   EXPECT_EQ(made.raw.shape, conv.layer().output);
   EXPECT_EQ(made.home.shape, conv.layer().output);
   EXPECT_EQ(made.weights->shape, (Shape{{8, 4, 1, 3, 3}}));
@@ -372,11 +373,11 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
     std::array<std::int64_t, 4> extents;  // C D H W
     std::int64_t filters;
     const char* text;
-    std::vector<const char*> words;  // none: legal
+    std::vector<const char*> words;  // empty: legal
   };
   using enum LayerKind;
   const std::vector<Case> cases{
-      // kind             batch C  D  H  W   filters text              words of the reason
+      // kind, batch, C D H W, filters, text, words of the reason
       {Convolution, 2, {4, 1, 14, 14}, 4, "H32", {"H32", "14"}},
       {Convolution, 2, {4, 1, 14, 14}, 4, "H14", {}},
       {Convolution, 2, {4, 1, 14, 14}, 4, "N3", {"N3", "2"}},
@@ -388,7 +389,7 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
        {6, 1, 14, 14},
        4,
        "F2 C3",
-       {"C3"}},  // two filters a block do not land on three
+       {"C3"}},  // two filters per block cannot be split over three ranks
       {Convolution, 2, {6, 1, 14, 14}, 4, "F2 C3 all-reduce", {}},
       {Convolution, 2, {6, 1, 14, 14}, 6, "F2 C3", {}},
       {Convolution, 2, {6, 1, 14, 14}, 2, "C3", {"C3", "2"}},
@@ -396,7 +397,7 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
       {FullyConnected, 2, {4, 1, 6, 6}, 8, "H2", {"H2"}},
       {FullyConnected, 2, {4, 1, 6, 6}, 8, "N2 W3", {"W3"}},
       {FullyConnected, 2, {4, 1, 6, 6}, 8, "F4 C2", {}},
-      {MaxPool, 2, {3, 1, 6, 6}, 0, "F2 C2", {"3"}},  // blocks of 2 and 1
+      {MaxPool, 2, {3, 1, 6, 6}, 0, "F2 C2", {"3"}},  // blocks of 2 and 1 channels
       {MaxPool, 2, {4, 1, 6, 6}, 0, "F2 C2", {}},
       {BatchNorm, 2, {4, 1, 6, 6}, 0, "C6", {"C6", "4"}},
       {GlobalAveragePool, 2, {4, 1, 7, 7}, 0, "H7", {}},
@@ -466,7 +467,7 @@ TEST(Decomposition, NearestLegalTable) {
   };
   using enum LayerKind;
   const std::vector<Case> cases{
-      // on batch 4, 4 channels, 6 x 6, 4 filters
+      // on batch 4, 4 channels, 6 x 6 positions, 4 filters
       {Convolution, "H2", "H2"},
       {Convolution, "H8", "R8"},
       {Convolution, "N2 D2", "N2 R2"},
@@ -493,15 +494,15 @@ TEST(Decomposition, NearestLegalEndsWhereEvenTheUndividedLayerReadsOnlyPadding) 
                       .stride = 3,
                       .dilation = 1,
                       .pad_before = 1,
-                      .pad_after = 0};  // reads position -1 of one row
+                      .pad_after = 0};  // reads position -1 of a single row
   const LayerIndex y = net.convolution(net.input({4, 1, 1, 6}), 4, {Window{}, beside, Window{}});
   const Network network = net.finish();
   EXPECT_FALSE(check(network.layer(y), Decomposition::parse("N2")));
   EXPECT_EQ(nearest_legal(network.layer(y), Decomposition::parse("H2")).decomposition.text(), "R2");
 }
 
-TEST(Decomposition,
-     ABlockThatReadsOnlyPaddingIsRejected) {  // of 3 positions of stride 2 the first reads -2
+// The first of 3 positions with stride 2 reads position -2.
+TEST(Decomposition, ABlockThatReadsOnlyPaddingIsRejected) {
   test::NetworkBuilder net(2);
   const Window beside{.kernel = 1, .stride = 2, .dilation = 1, .pad_before = 2, .pad_after = 0};
   const LayerIndex y = net.convolution(net.input({4, 1, 4, 4}), 4, {Window{}, beside, Window{}});
@@ -558,7 +559,7 @@ Drawn any_layer_and_decomposition() {
           {grid, any_int(0, 1) == 1 ? OutputLayout::AllReduce : OutputLayout::ReduceScatter}};
 }
 
-/// How often each element of a tensor is held.
+/// Returns how often each element of a tensor is held.
 std::vector<int> copies(const Distribution& tensor) {
   std::vector<int> held(static_cast<std::size_t>(tensor.shape.elements()), 0);
   for (int rank = 0; rank < tensor.grid.ranks(); ++rank)
@@ -592,8 +593,8 @@ RC_GTEST_PROP(Decomposition, LegalOnesGiveEveryRankItsShareOfEveryTensor, ()) {
   RC_ASSERT(made.inputs.size() == drawn.layer().inputs.size());
 }
 
-RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork,
-              ()) {  // no rejection without a cause that the definitions know
+// Each rejection has a cause that follows from the definitions.
+RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork, ()) {
   const Drawn drawn = any_layer_and_decomposition();
   const Layer& layer = drawn.layer();
   const ProcessGrid& grid = drawn.decomposition.grid;
@@ -618,7 +619,7 @@ RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork,
   if (spatial && !cause)
     for (const auto& [axis, dim] :
          {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
-      for (int rank = 0; rank < grid.ranks(); ++rank)  // positions that read nothing but padding
+      for (int rank = 0; rank < grid.ranks(); ++rank)  // positions that read only padding
         cause = cause ||
                 (grid.parts(dim) > 1 &&
                  distribute(layer, drawn.decomposition).inputs.front().region(axis, rank).empty());

@@ -1,4 +1,4 @@
-// Which rank holds which part of a tensor, and how often each element exists.
+// The part of a tensor that each rank holds, and how often each element exists.
 #include "model/partition/distribution.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ namespace {
 using test::any_int;
 using test::make_distribution;
 
-/// Dimensions split the axes of their names (F: the channel axis, R: none); the rest of the grid is
-/// Gathered.
+/// A distribution in which each dimension splits the axis of its name (F: the channel axis, R:
+/// none). All other dimensions of the grid are Gathered.
 Distribution natural(const Shape& shape, const char* grid) {
   return make_distribution(shape, ProcessGrid::parse(grid),
                            {.axis = {0, 1, 1, 2, 3, 4, -1}, .other = Role::Gathered});
@@ -30,7 +30,7 @@ TEST(Distribution, OwnedTable) {
     std::vector<Interval> owned;  // per rank
   };
   const std::vector<Case> cases{
-      // grid       axis     extent owned by rank 0, 1, ...
+      // grid, axis, extent, intervals owned by ranks 0, 1, ...
       {"H3", Axis::H, 9, {{0, 3}, {3, 6}, {6, 9}}},
       {"H3", Axis::H, 10, {{0, 4}, {4, 7}, {7, 10}}},
       {"H3", Axis::W, 10, {{0, 10}, {0, 10}, {0, 10}}},
@@ -39,7 +39,7 @@ TEST(Distribution, OwnedTable) {
       {"C2 F2",
        Axis::C,
        8,
-       {{0, 2}, {4, 6}, {2, 4}, {6, 8}}},  // F outer, whatever the order of the digits
+       {{0, 2}, {4, 6}, {2, 4}, {6, 8}}},  // F is outer, whatever the order of the digits
       {"F2 C2",
        Axis::C,
        7,
@@ -48,7 +48,7 @@ TEST(Distribution, OwnedTable) {
       {"H2 | H2",
        Axis::H,
        6,
-       {{0, 2}, {2, 4}, {4, 5}, {5, 6}}},  // one index over two levels: balanced over all four
+       {{0, 2}, {2, 4}, {4, 5}, {5, 6}}},  // one index over two levels is balanced over all four
       {"R2 H2", Axis::H, 6, {{0, 3}, {3, 6}, {0, 3}, {3, 6}}},
   };
   for (const Case& c : cases) {
@@ -129,7 +129,8 @@ RC_GTEST_PROP(Distribution, EachElementExistsOncePerCombinationOfDimensionsThatD
 }
 
 TEST(Needed, IsTheBlockOfTheIterationSpaceSeenThroughTheWindow) {
-  // The worked case of halo.hpp: 9 wide, kernel 3, stride 2, padding 1 and 1, 5 outputs on 3 ranks.
+  // The worked example of halo.hpp: 9 wide, kernel 3, stride 2, padding 1 and 1, 5 outputs on 3
+  // ranks.
   Needed needed;
   needed.tensor = Shape{{1, 4, 1, 1, 9}};
   needed.iteration = natural({{1, 4, 1, 1, 5}}, "W3");
@@ -143,7 +144,7 @@ TEST(Needed, IsTheBlockOfTheIterationSpaceSeenThroughTheWindow) {
 }
 
 TEST(Needed, IsWhatABlockOfAConcatenationHoldsOfATensor) {
-  // Channels 3 to 7 of 10 are the tensor's 4; blocks of 4, 3 and 3.
+  // Channels 3 to 7 of 10 are the tensor's 4 channels. Blocks have 4, 3 and 3 channels.
   Needed needed;
   needed.tensor = Shape{{1, 4, 1, 1, 9}};
   needed.iteration = natural({{1, 10, 1, 1, 9}}, "C3");
@@ -154,7 +155,7 @@ TEST(Needed, IsWhatABlockOfAConcatenationHoldsOfATensor) {
 }
 
 TEST(Needed, IsWhatABlockOfAnEnlargementMixes) {
-  // The worked case of halo.hpp: 5 wide enlarged twice, 10 outputs on 3 ranks.
+  // The worked example of halo.hpp: 5 wide, enlarged by two, 10 outputs on 3 ranks.
   Needed needed;
   needed.tensor = Shape{{1, 4, 1, 1, 5}};
   needed.iteration = natural({{1, 4, 1, 1, 10}}, "W3");

@@ -18,7 +18,7 @@ using test::residual_network;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// The fusions of more than one layer, by name: "bn2 relu3".
+/// Returns the fusions of more than one layer, by name, for example "bn2 relu3".
 std::vector<std::string> fused(const Network& network, const LayerDecompositions& decompositions,
                                const Execution& execution = {}) {
   std::vector<std::string> found;
@@ -48,10 +48,10 @@ TEST(Fusion, OnlyWhatIsReadOnceAndSplitAlike) {
   NetworkBuilder net(4);
   const LayerIndex norm = net.batch_norm(net.convolution(net.input({4, 1, 8, 8}), 4, same));
   const LayerIndex three =
-      net.add({net.relu(norm), net.relu(norm),
-               norm});  // norm is read three times; an addition of three is not taken
-  const LayerIndex other = net.sigmoid(
-      net.batch_norm(three));  // not an activation that can be undone by the sign of its output
+      // norm is read three times; an addition of three inputs is not fused
+      net.add({net.relu(norm), net.relu(norm), norm});
+  // sigmoid is not an activation that can be undone by the sign of its output
+  const LayerIndex other = net.sigmoid(net.batch_norm(three));
   const LayerIndex split = net.relu(net.batch_norm(other));
   const Network network = net.finish_with_loss(split);
   LayerDecompositions decompositions = everywhere(network, Decomposition::parse("N2"));

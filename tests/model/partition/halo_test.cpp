@@ -1,4 +1,4 @@
-// Windows: what an output interval needs of the input. The judge reads the window tap by tap.
+// The part of the input that an interval of outputs needs. The judge reads the window tap by tap.
 #include "model/partition/halo.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,8 @@ struct HaloCase {
 
 TEST(Halo, Table) {
   const std::vector<HaloCase> cases{
-      // what                       k  s  d  -  +    input output  unclipped  needed   local padding
+      // what: kernel, stride, dilation, padding before, padding after; input, output, unclipped,
+      // needed, local padding
       {"9 wide on 3, rank 0", {3, 2, 1, 1, 1}, 9, {0, 2}, {-1, 4}, {0, 4}, 1, 0},
       {"9 wide on 3, rank 1", {3, 2, 1, 1, 1}, 9, {2, 4}, {3, 8}, {3, 8}, 0, 0},
       {"9 wide on 3, rank 2", {3, 2, 1, 1, 1}, 9, {4, 5}, {7, 10}, {7, 9}, 0, 1},
@@ -53,7 +54,7 @@ TEST(Halo, Table) {
   }
 }
 
-/// Positions of the unpadded input that output position `o` spans.
+/// Returns whether output position `o` spans a position of the unpadded input.
 bool spans(const Window& window, std::int64_t o, std::int64_t input_position) {
   const std::int64_t first = o * window.stride - window.pad_before;
   return first <= input_position && input_position < first + window.span();
@@ -118,7 +119,8 @@ TEST(Halo, TransposedTable) {
     std::int64_t local_before, local_after;
   };
   const std::vector<Case> cases{
-      // what                       k  s  d  -  +  input output  needed  local padding
+      // what: kernel, stride, dilation, padding before, padding after; input, output, needed, local
+      // padding
       {"8 wide on 3, rank 0", {3, 2, 1, 1, 1}, 4, {0, 3}, {0, 2}, 1, 1},
       {"8 wide on 3, rank 1", {3, 2, 1, 1, 1}, 4, {3, 6}, {1, 4}, 2, 2},
       {"8 wide on 3, rank 2", {3, 2, 1, 1, 1}, 4, {6, 8}, {3, 4}, 1, 0},
@@ -181,7 +183,7 @@ TEST(Halo, EnlargementTable) {
     std::int64_t phase;
   };
   const std::vector<Case> cases{
-      // what                            x  linear input output  unclipped needed  phase
+      // what, factor, linear, input, output, unclipped, needed, phase
       {"nearest, 10 on 3, rank 0", 2, false, 5, {0, 4}, {0, 2}, {0, 2}, 0},
       {"nearest, 10 on 3, rank 1", 2, false, 5, {4, 7}, {2, 4}, {2, 4}, 0},
       {"nearest, 10 on 3, rank 2", 2, false, 5, {7, 10}, {3, 5}, {3, 5}, 1},
@@ -202,8 +204,8 @@ TEST(Halo, EnlargementTable) {
   }
 }
 
-/// Centres of elements in units in which those of the output are 2 apart: of what output element
-/// `o` mixes, the distance is less than one input element.
+/// Returns whether output element `o` mixes input element `i`: their centres are less than one
+/// input element apart. Centres are in units in which neighbouring outputs are 2 apart.
 bool mixes(const Scale& scale, std::int64_t o, std::int64_t i) {
   if (!scale.linear) return o / scale.factor == i;
   return std::abs((2 * o + 1) - scale.factor * (2 * i + 1)) < 2 * scale.factor;
@@ -235,7 +237,7 @@ RC_GTEST_PROP(Halo, LocalScaleMixesTheSameElementsInTheSameShares, ()) {
   for (std::int64_t o = begin; o < end; ++o) {
     const Mixture global = mixture(scale, o), here = mixture(local, o - begin);
     RC_ASSERT(global == (Mixture{here.before + input.begin, here.after + input.begin, here.share}));
-    // What lies beyond the local buffer lies beyond the tensor.
+    // Elements beyond the local buffer are beyond the tensor, too.
     RC_ASSERT(std::clamp<std::int64_t>(global.before, 0, extent - 1) ==
               std::clamp(global.before, input.begin, input.end - 1));
     RC_ASSERT(std::clamp<std::int64_t>(global.after, 0, extent - 1) ==
@@ -252,7 +254,8 @@ TEST(Halo, ReadingTable) {
     Interval reading;
   };
   const std::vector<Case> cases{
-      // what                     k  s  d  -  +   input   outputs  reading
+      // what: kernel, stride, dilation, padding before, padding after; input, outputs, reading
+      // outputs
       {"9 wide, first third", {3, 2, 1, 1, 1}, {0, 3}, 5, {0, 2}},
       {"9 wide, second third", {3, 2, 1, 1, 1}, {3, 6}, 5, {1, 4}},
       {"9 wide, last third", {3, 2, 1, 1, 1}, {6, 9}, 5, {3, 5}},

@@ -1,4 +1,4 @@
-// Blocks and regions: worked tables, inverses, and cover without overlap.
+// Blocks and regions: worked tables, inverse functions, and cover without overlap.
 #include "model/partition/interval.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct BlockCase {
 
 TEST(Block, Table) {
   const std::vector<BlockCase> cases{
-      // extent parts quantum  blocks
+      // extent, parts, quantum, blocks
       {10, 3, 1, {{0, 4}, {4, 7}, {7, 10}}},
       {10, 3, 4, {{0, 4}, {4, 8}, {8, 10}}},
       {9, 3, 1, {{0, 3}, {3, 6}, {6, 9}}},
@@ -102,7 +102,7 @@ TEST(Interval, IntersectTable) {
     Interval a, b, both;
   };
   const std::vector<Case> cases{
-      // a       b        both
+      // a, b, intersection
       {{0, 4}, {2, 6}, {2, 4}}, {{0, 4}, {4, 6}, {}}, {{0, 9}, {3, 5}, {3, 5}},
       {{0, 1}, {7, 9}, {}},     {{5, 5}, {0, 9}, {}},
   };

@@ -229,7 +229,7 @@ TEST(Kernel, WhatIsFusedIsReadAndWrittenAndPartOfTheKey) {
   EXPECT_EQ(kernel.operands().writes.back(), tensor);
   kernel.epilogue().addend = false;
   EXPECT_EQ(kernel.operands().writes.size(), 3U)
-      << "nobody else needs the gradient behind the activation";
+      << "no other kernel needs the gradient behind the activation";
   kernel.kind = KernelKind::BatchNormBackward;
   EXPECT_EQ(kernel.operands().reads.back(), tensor);
   kernel = {.kind = KernelKind::BiasGradient, .x = shape, .y = shape};

@@ -1,5 +1,4 @@
-// Programs op by op: what is there, what is left out, and that layers and edges add up to the
-// whole.
+// Programs op by op: which ops they have and lack, and that layers and edges add up to the whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +36,7 @@ std::vector<std::pair<Op, Body>> ops_with(const Program& program) {
   return found;
 }
 
-/// Name of an op, empty for copies.
+/// Returns the name of an op, empty for copies.
 std::string name_of_op(const Op& op) {
   if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
     const KernelKind kind = compute->kernel.kind;
@@ -49,8 +48,8 @@ std::string name_of_op(const Op& op) {
   return std::holds_alternative<ExchangeOp>(op.body) ? "exchange" : "load";
 }
 
-TEST(LoweredOps,
-     AConvolutionOverChannelsBetweenLayersOverRows) {  // the list in the README, copies left out
+// The list of ops in the README, without copies.
+TEST(LoweredOps, AConvolutionOverChannelsBetweenLayersOverRows) {
   NetworkBuilder net(1);
   const LayerIndex first = net.convolution(net.input({4, 1, 8, 8}), 4, same(3)),
                    second = net.convolution(first, 8, same(3), true);
@@ -123,7 +122,7 @@ TEST(LoweredOps, ATensorThatLiesWhereItIsNeededIsNotTouched) {
   for (int rank = 0; rank < 2; ++rank)
     EXPECT_TRUE(ops_with<ExchangeOp>(
                     lower(network, everywhere(network, Decomposition::parse("H2")), {}, rank))
-                    .empty());  // loaded with its halo
+                    .empty());  // the load brings the halo along
 }
 
 TEST(LoweredOps, TheFirstLayerHasNoBackwardData) {
@@ -167,9 +166,9 @@ TEST(LoweredOps, TagsAreDistinctPerEdgeAndDirection) {
   EXPECT_GE(edges.size(), 4U);
 }
 
-/// Everything that costs: kernels by description (but the sums of several consumers' gradients, and
-/// updates, whose extents depend on what shares a group), bytes per message, elements per
-/// collective over each group.
+/// All that costs time: kernels, bytes per message, elements per collective over each group. Sums
+/// of several consumers' gradients and updates are left out, since their extents depend on which
+/// parameters share a group.
 struct Work {
   std::multiset<Kernel> kernels;
   std::multiset<std::tuple<bool, int, std::int64_t>> messages;  // sent?, peer, bytes
@@ -218,7 +217,7 @@ Work work_of_parts(const Network& network, const LayerDecompositions& decomposit
 TEST(LoweredOps, LayersAndEdgesAddUpToTheWhole) {
   const std::set<std::string> nothing;
   for (const Network& network : {small_network(6, 4), residual_network(6, 4)}) {
-    std::set<std::string> everything;  // made again
+    std::set<std::string> everything;  // all layers that can be recomputed
     for (LayerIndex layer = 0; layer < network.size(); ++layer)
       if (!check_recompute(network, layer)) everything.insert(network.layer(layer).name);
     for (const char* text :

@@ -1,5 +1,5 @@
-// What the optimizer's kind and micro-batches make of a program: buffers, ops, and nothing where
-// they are the usual ones.
+// How the kind of optimizer and micro-batches change a program's buffers and ops. The usual
+// settings change nothing.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,7 +19,7 @@ LayerDecompositions everywhere(const Network& network, const std::string& text) 
   return decompositions;
 }
 
-/// Two convolutions with bias, 2 x 8 x 8 to 8 channels; batch 4.
+/// Two 3x3 convolutions with bias, 2 x 8 x 8 to 8 channels, batch 4.
 Network network_with(OptimizerKind optimizer, std::int64_t micro_batches = 1) {
   test::NetworkBuilder net(4 / micro_batches);
   const Window window{.kernel = 3, .pad_before = 1, .pad_after = 1};
@@ -42,7 +42,7 @@ std::map<KernelKind, int> count_kernels(const Program& program) {
 struct Case {
   OptimizerKind optimizer;
   KernelKind kernel;
-  int buffers;  ///< persistent ones as large as the parameters: values, gradients, state
+  int buffers;  ///< number of persistent buffers of the parameters' size: values, gradients, state
 };
 
 TEST(LowerOptimizer, KindDecidesStateAndKernel) {
@@ -62,7 +62,7 @@ TEST(LowerOptimizer, KindDecidesStateAndKernel) {
   }
 }
 
-/// Collectives over 64-bit numbers in the update, and kernels that sum squares.
+/// Counts the update's collectives over 64-bit numbers, and its kernels that sum squares.
 struct Norms {
   int reductions = 0;
   std::size_t group = 0;
@@ -87,16 +87,16 @@ Norms norms_of(const std::string& grid, int rank) {
 }
 
 TEST(LowerOptimizer, NormsOfSplitTensorsAreReducedOnceForAll) {
-  // Two tensors of weights, two numbers each.
+  // There are two tensors of weights, with two numbers each.
   for (const int rank : {0, 1}) {
-    EXPECT_EQ(norms_of("N2", rank).reductions, 0);  // whole on each rank
+    EXPECT_EQ(norms_of("N2", rank).reductions, 0);  // each rank holds whole tensors
     EXPECT_EQ(norms_of("N2", rank).sums, 2);
     EXPECT_EQ(norms_of("F2", rank).reductions, 1);
     EXPECT_EQ(norms_of("F2", rank).group, 2U);
     EXPECT_EQ(norms_of("F2", rank).numbers, 4);
     EXPECT_EQ(norms_of("F2", rank).sums, 2);
   }
-  // Of ranks with the same block one contributes it: two blocks of each tensor in all.
+  // Among ranks that hold the same block, one contributes its sum. Each tensor has two blocks.
   for (const char* grid : {"F2 R2", "N2 F2", "H2 F2"}) {
     int sums = 0;
     for (int rank = 0; rank < 4; ++rank) sums += norms_of(grid, rank).sums;

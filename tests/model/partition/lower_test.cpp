@@ -1,5 +1,5 @@
-// Programs of all ranks together: run on made-up values, every kernel must find just what the
-// undivided network would hold there.
+// Runs the programs of all ranks together on symbolic values. Every kernel must find exactly the
+// values that the undivided network would hold there.
 #include "model/partition/lowering/lower.hpp"
 
 #include <gtest/gtest.h>
@@ -130,7 +130,7 @@ TEST(Lower, RedistributionBetweenLayersThatAllDiffer) {
   for (int i = 0; i < 4; ++i) y = net.relu(net.convolution(y, 6, same, i % 2 == 0));
   const Network network = net.finish_with_loss(net.fully_connected(y, 8));
   const std::vector<std::vector<const char*>> plans{
-      // input, conv, relu, conv, relu, conv, relu, conv, relu, fc, loss
+      // Layers: input, conv, relu, conv, relu, conv, relu, conv, relu, fc, loss
       {"", "H4", "H4", "R4", "R4", "H4", "H4", "W4", "W4", "N4", "N4"},
       {"", "H4", "R4", "H4", "R4", "H4", "R4", "H4", "R4", "R4", "H1 R4"},
       {"", "N4", "C4", "H4", "W4", "F4", "N2 H2", "C2 F2", "H2 W2", "F4", "N4"},
@@ -158,7 +158,7 @@ TEST(Lower, StatisticsSetsThatLieInGroupsOrStraddleThem) {
     const char* text;
   };
   const std::vector<Case> cases{
-      // batch samples
+      // batch, samples per statistics set, grid
       {8, 8, "N2"},    {8, 4, "N2"},       {8, 2, "N2"},         {8, 4, "N4"},    {8, 4, "N3"},
       {8, 3, "N2"},    {8, 3, "N4"},       {7, 2, "N3"},         {5, 5, "N5"},    {12, 1, "N3"},
       {8, 4, "N2 H2"}, {8, 4, "N4 W2"},    {8, 4, "H2 R2"},      {8, 4, "N4 R2"}, {8, 4, "N3 H2"},
@@ -178,7 +178,7 @@ TEST(Lower, StatisticsSetsThatLieInGroupsOrStraddleThem) {
 TEST(Lower, WhichSetsARankSumsAndWithWhom) {
   struct Rank {
     std::int64_t first_set, sets;
-    std::vector<int> group;  // of the all-reduce; none if the rank has all that it needs
+    std::vector<int> group;  // of the all-reduce; empty if the rank needs none
   };
   struct Case {
     std::int64_t batch, samples;
@@ -186,7 +186,7 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
     std::vector<Rank> ranks;
   };
   const std::vector<Case> cases{
-      // batch, samples of a set, grid, per rank: first set, sets, all-reduced over
+      // batch, samples per set, grid; per rank: first set, sets, group of the all-reduce
       {8, 2, "N2", {{0, 2, {}}, {2, 2, {}}}},
       {8, 4, "N2", {{0, 1, {}}, {1, 1, {}}}},
       {8, 8, "N2", {{0, 1, {0, 1}}, {0, 1, {0, 1}}}},
@@ -220,15 +220,14 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
   }
 }
 
-TEST(Lower,
-     // 8 samples of 4 channels in two groups, 4 x 4 positions
-     NormalizationsInSetsOfOneSampleAndInSetsOfTheirOwn) {
+// 8 samples of 4 channels in two groups, 4 x 4 positions.
+TEST(Lower, NormalizationsInSetsOfOneSampleAndInSetsOfTheirOwn) {
   struct Row {
     LayerKind kind;
     bool local;  ///< batch normalization in one set per rank
     const char* grid;
     std::int64_t sets;  ///< of rank 0
-    double terms;       ///< of each
+    double terms;       ///< per set
     std::vector<int> group;
   };
   const Row table[] = {
@@ -268,7 +267,8 @@ TEST(Lower,
 
 // ---------------------------------------------------------------- properties
 
-/// A legal decomposition of this layer over so many ranks: any grid made legal, or repetition.
+/// Returns a legal decomposition of this layer over so many ranks: any grid made legal, or
+/// repetition.
 Decomposition any_decomposition(const Layer& layer, const Topology& topology) {
   const ProcessGrid grid = test::any_grid(topology, {all_dims.begin(), all_dims.end()});
   return nearest_legal(layer, {grid, test::any_int(0, 1) == 1 ? OutputLayout::AllReduce
@@ -285,8 +285,8 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
   for (int i = any_int(1, 5); i > 0; --i) {
     const LayerIndex from = any_int(0, 3) > 0 ? made.back() : test::any_of(made);
     const Shape shape = net.finish().layer(from).output;
-    const int which =
-        any_int(0, shape.elements() < 1000 ? 15 : 12);  // the last would grow without end
+    // The last kinds would grow the network without end.
+    const int which = any_int(0, shape.elements() < 1000 ? 15 : 12);
     std::array<Window, 3> windows;
     for (const Axis axis : spatial_axes)
       windows[static_cast<std::size_t>(spatial_index(axis))] =
@@ -322,7 +322,7 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       default: made.push_back(net.dropout(from));
     }
   }
-  // every tensor must be read: fully connected layers bring all that is left to one shape
+  // Every tensor must be read: fully connected layers bring all remaining tensors to one shape.
   std::vector<LayerIndex> heads;
   for (const LayerIndex layer : made)
     if (net.finish().consumers(layer).empty()) heads.push_back(net.fully_connected(layer, 3));

@@ -1,4 +1,4 @@
-// Programs whose activations are narrow.
+// Programs whose activations are in bf16 or fp16.
 #include <gtest/gtest.h>
 
 #include "support/networks.hpp"
@@ -47,7 +47,8 @@ TEST(MixedPrecision, NarrowAreActivationsAndWhatGoesWithThem) {
     if (buffer.type == DataType::I32) continue;
     EXPECT_EQ(buffer.type == DataType::BF16, (of_activations && !loaded) || copy) << buffer.name;
   }
-  EXPECT_GT(narrow.persistent, wide.persistent) << "beside the parameters their copy";
+  EXPECT_GT(narrow.persistent, wide.persistent)
+      << "the narrow copy of the parameters is stored beside them";
   EXPECT_LT(narrow.arena.value, 0.6 * static_cast<double>(wide.arena.value));
   EXPECT_EQ(count(narrow, KernelKind::Unscale), 0) << "bf16 has the range of f32";
 }
@@ -63,7 +64,8 @@ TEST(MixedPrecision, WeightsAreConvertedOnceAStep) {
   EXPECT_EQ(conversions(mixed(DataType::BF16)), samples + 1);
   Execution gathered = mixed(DataType::BF16);
   gathered.sharding = 3;
-  EXPECT_EQ(conversions(gathered), samples + 2) << "parameters come and go: anew in each phase";
+  EXPECT_EQ(conversions(gathered), samples + 2)
+      << "gathered parameters are converted again in each phase";
 }
 
 TEST(MixedPrecision, OverflowsAreAgreedOnBeforeTheFirstUpdate) {

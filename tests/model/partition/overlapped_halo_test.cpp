@@ -1,5 +1,5 @@
-// InteriorSplit: which outputs are computed while the rest of their input is on its way. The judge
-// goes through all positions and taps.
+// InteriorSplit: the outputs that are computed while the rest of their input is on its way. The
+// judge checks all positions and taps.
 #include "model/partition/lowering/overlapped_halo.hpp"
 
 #include <gmock/gmock.h>
@@ -18,8 +18,8 @@ using test::NetworkBuilder;
 using test::problem_with;
 using testing::HasSubstr;
 
-/// A convolution with these windows behind a point-wise one, bias and ReLU fused, and one more
-/// behind that.
+/// A network in which a convolution with these windows, with bias and ReLU fused, follows a
+/// point-wise one. One more convolution follows.
 Network behind_another(std::int64_t batch, std::array<std::int64_t, 4> extents,
                        std::array<Window, 3> windows) {
   NetworkBuilder net(batch);
@@ -36,8 +36,9 @@ InteriorSplit pieces_in(const Network& network, const LayerDecompositions& decom
                         here.inputs[0], here.raw.owned(rank), rank);
 }
 
-/// What is wrong with a slab, position by position along the axis that is cut: inputs in its
-/// padding or not in its block, or in the interior another rank's.
+/// Returns the first fault of a piece, position by position along the axis that is cut, or an empty
+/// string. Faults: inputs taken for padding or the reverse, inputs outside of the piece's block,
+/// and interior inputs of another rank.
 std::string problem_of(const SplitPiece& piece, const Window& global, Axis axis,
                        std::int64_t extent, const Interval* owned) {
   for (std::int64_t o = piece.output[axis].begin; o < piece.output[axis].end; ++o) {
@@ -57,7 +58,7 @@ std::string problem_of(const SplitPiece& piece, const Window& global, Axis axis,
   return {};
 }
 
-/// The first thing wrong with a rank's slabs.
+/// Returns the first fault in a rank's split, or an empty string.
 std::string problem_of(const InteriorSplit& split, const Network& network,
                        const LayerDecompositions& decompositions, int rank) {
   const Layer& layer = network.layer(cut);
@@ -89,7 +90,7 @@ std::string problem_of(const InteriorSplit& split, const Network& network,
   return times.size() == all ? std::string() : fmt::format("{} outputs of {}", times.size(), all);
 }
 
-/// The interiors of the first sample, by rank: "[0,2) - [7,9)".
+/// Returns the interiors of the first sample, by rank: "[0,2) - [7,9)".
 std::string interiors(const Network& network, const LayerDecompositions& decompositions) {
   std::string text;
   for (int rank = 0; rank < decompositions[cut].grid.ranks(); ++rank) {
@@ -109,7 +110,7 @@ TEST(InteriorSplit, TableOfWindows) {
     Window window;  // kernel, stride, dilation, before, after
     std::int64_t rows;
     const char* grid;
-    const char* interior;  // of each rank; -: nothing received, or read everywhere
+    const char* interior;  // of each rank; -: nothing is received, or all outputs read it
   };
   const Row table[] = {
       {"the header's table", {3, 1, 1, 1, 1}, 9, "H3", "[0,2) [4,5) [7,9)"},
@@ -165,7 +166,7 @@ TEST(InteriorSplit, VolumesAreCutAlongTheirOutermostAxis) {
   };
   const Row table[] = {
       {{2, 8, 4, 4}, "D2", Axis::D, "[0,3) [5,8)"},
-      {{2, 8, 4, 4}, "H2", Axis::D, "- -"},          // each plane has a halo
+      {{2, 8, 4, 4}, "H2", Axis::D, "- -"},          // every plane has a halo
       {{2, 8, 4, 4}, "D2 H2", Axis::D, "- - - -"},   //
       {{2, 1, 8, 4}, "H2", Axis::H, "[0,3) [5,8)"},  // one plane
       {{2, 1, 1, 8}, "W2", Axis::W, "[0,3) [5,8)"},  // one row
@@ -231,17 +232,17 @@ TEST(InteriorSplit, ReasonsAgainstThem) {
   };
   EXPECT_THAT(
       reason(first, "H2"),
-      HasSubstr(
-          "layer conv1 has no interior to compute while its halo arrives: it loads what it needs"));
+      HasSubstr("layer conv1 has no interior to compute while its halo arrives: its input is data "
+                "that the rank loads"));
   EXPECT_THAT(reason(turned, "H2"), HasSubstr("it is no convolution"));
   EXPECT_EQ(reason(3, "H2"), "");
   EXPECT_THAT(
       reason(3, "W2"),
-      HasSubstr("with W2 behind W2 no rank receives something that only some of its outputs read"));
+      HasSubstr("with W2 behind W2, no rank receives input that only some of its outputs read"));
 }
 
-/// Kernels beside which an exchange goes on write none of its bytes: nothing that comes before the
-/// unpacking waits for it.
+/// Kernels beside which an exchange runs write none of its bytes. No op before the unpacking waits
+/// for the exchange.
 TEST(InteriorSplit, TheInteriorWaitsForNoMessage) {
   const Network network =
       behind_another(3, {2, 1, 12, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});

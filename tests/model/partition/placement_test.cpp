@@ -1,5 +1,5 @@
-// Concatenation and padding op by op: what is copied, what is filled, and that nothing moves for an
-// input of which a block holds nothing.
+// Concatenation and padding op by op: which regions are copied or filled, and that an input that a
+// block does not hold is not transferred.
 #include <gtest/gtest.h>
 
 #include "model/partition/lowering/lower.hpp"
@@ -11,8 +11,8 @@ namespace {
 
 using test::NetworkBuilder;
 
-/// "fill", and of copies the channels of source and destination: "0+3>0" are channels 0 to 2 of the
-/// input, put at channel 0 of the output.
+/// Returns "fill", and copies with the channels of source and destination: "0+3>0" puts channels 0
+/// to 2 of the input at channel 0 of the output.
 std::vector<std::string> own_ops(const Program& program, Phase phase) {
   std::vector<std::string> found;
   for (const Op& op : program.ops) {
@@ -29,9 +29,8 @@ std::vector<std::string> own_ops(const Program& program, Phase phase) {
   return found;
 }
 
-TEST(Placement,
-     // 3, 5 and 3 channels: the table in the README
-     AConcatenationCopiesOfEachInputWhatItsBlockHolds) {
+// 3, 5 and 3 channels: the table in the README.
+TEST(Placement, AConcatenationCopiesOfEachInputWhatItsBlockHolds) {
   NetworkBuilder net(2);
   const LayerIndex x = net.input({4, 1, 4, 4});
   const LayerIndex joined =
@@ -81,17 +80,17 @@ TEST(Placement, NothingMovesForAnInputOfWhichTheBlockHoldsNothing) {
   for (const Op& op :
        lower_edge(network, second, Decomposition::parse("R2"), joined, 1, blocks, {}, 0).ops)
     EXPECT_EQ(op.phase, Phase::Backward)
-        << "rank 0 reads nothing, but has a copy of what gets a gradient";
+        << "rank 0 reads nothing, but holds a copy of a tensor that gets a gradient";
 }
 
-TEST(Placement,
-     PaddingIsFilledWhereABlockHasSome) {  // 6 rows and two of padding on each side: 10 on 5 ranks
+// 6 rows and two of padding on each side: 10 rows on 5 ranks.
+TEST(Placement, PaddingIsFilledWhereABlockHasSome) {
   NetworkBuilder net(1);
   const LayerIndex from = net.convolution(net.input({2, 1, 6, 4}), 2, Window{});
   const LayerIndex padded = net.pad(from, {{{}, {.pad_before = 2, .pad_after = 2}, {}}});
   const Network network = net.finish_with_loss(padded);
   EXPECT_TRUE(check(network.layer(padded), Decomposition::parse("H5")));
-  for (int rank = 0; rank < 3; ++rank) {  // 4, 3 and 3 rows
+  for (int rank = 0; rank < 3; ++rank) {  // blocks of 4, 3 and 3 rows
     const Program program = lower_fusion(network, {padded}, Decomposition::parse("H3"), {}, rank);
     const std::vector<std::string> copied{"0+2>0"}, filled{"fill", "0+2>0"};
     EXPECT_EQ(own_ops(program, Phase::Forward), rank == 1 ? copied : filled) << rank;

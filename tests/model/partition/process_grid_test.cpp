@@ -1,4 +1,4 @@
-// Rank numbers in mixed radix: indices and their inverse, groups, texts, and the number of grids.
+// Rank numbers in mixed radix: indices and their inverses, groups, texts, and the number of grids.
 #include "model/partition/process_grid.hpp"
 
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ TEST(ProcessGrid, GroupTable) {
     std::vector<int> group;
   };
   const std::vector<Case> cases{
-      // grid         rank dims               group
+      // grid, rank, dims, group
       {"N2 | H2 W2", 5, {Dim::H}, {5, 7}},
       {"N2 | H2 W2", 5, {Dim::W}, {4, 5}},
       {"N2 | H2 W2", 5, {Dim::N}, {1, 5}},
@@ -139,7 +139,7 @@ TEST(ProcessGrid, RelabellingKeepsRankNumbers) {
     const char* relabelled;
   };
   const std::vector<Case> cases{
-      // grid          from               to R
+      // grid, dims, grid with these dims turned into R
       {"N2 H2", {Dim::H}, "N2 R2"},       {"N2 H2 W2", {Dim::N}, "R2 H2 W2"},
       {"F2 C2 R2", {Dim::C}, "F2 R4"},    {"H2 W2 | H2", {Dim::H}, "R2 W2 | R2"},
       {"C2 H2 R2", {Dim::C}, "R2 H2 R2"}, {"D2 H3 W2", {Dim::D, Dim::W}, "R2 H3 R2"},
@@ -213,8 +213,8 @@ TEST(ProcessGrid, CommonLevels) {
   EXPECT_EQ(ProcessGrid::parse("H4").common_levels(2, 2), 1);
 }
 
-/// The slow way: all holders, those with the most levels in common, and of these one by the rank's
-/// number.
+/// The slow way: takes the holders that share the most levels with the rank, and one of them by the
+/// rank's number.
 int nearest_by_trying(const ProcessGrid& grid, int holder, const DimList& dims, int rank) {
   std::vector<int> nearest;
   int most = -1;
@@ -256,7 +256,7 @@ TEST(AllGrids, CountsTable) {
     std::size_t count;
   };
   const std::vector<Case> cases{
-      // topology   dims               count: per level the ways to hand out its prime factors
+      // topology, dims, count: the product over levels of the ways to assign the prime factors
       {{1}, all, 1},
       {{4}, {Dim::H, Dim::W}, 3},     // H4, H2 W2, W4
       {{2, 2}, {Dim::H, Dim::W}, 4},  // each level H or W

@@ -1,5 +1,5 @@
-// Recomputation: what is kept, what is made again, and that the backward phase finds what it would
-// have found.
+// Recomputation: which outputs are kept, which ops are repeated, and that the backward phase finds
+// the same values.
 #include "model/partition/lowering/recompute.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 using Names = std::set<std::string>;
 
-/// The header's: input0 | conv1 bn2 relu3 | conv4 bn5 relu6 | fc7 loss8
+/// The network of the header's table: input0 | conv1 bn2 relu3 | conv4 bn5 relu6 | fc7 loss8
 Network header_network() {
   NetworkBuilder net(4, 4);
   const LayerIndex first =
@@ -29,7 +29,8 @@ Network header_network() {
       net.fully_connected(net.relu(net.batch_norm(net.convolution(first, 4, same))), 3));
 }
 
-/// Forward kernels, halo exchanges and sums over ranks in the backward phase, in order: "conv1".
+/// Returns the forward kernels, halo exchanges and sums over ranks in the backward phase, in order,
+/// for example "conv1".
 std::string recomputed(const Network& network, const Program& program) {
   std::string text;
   for (const Op& op : program.ops) {
@@ -38,13 +39,13 @@ std::string recomputed(const Network& network, const Program& program) {
       continue;
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (compute && compute->kernel.kind == KernelKind::CopyRegion)
-      continue;  // of a halo into its place
+      continue;  // copies a halo into its place
     text += (text.empty() ? "" : " ") + network.layer(op.layer).name;
   }
   return text;
 }
 
-/// Activations that live through the last op of the forward phase, without what is loaded.
+/// Returns the activations that stay from the forward to the backward phase, without loaded data.
 Names kept(const Program& program) {
   int turn = 0;
   while (program.ops[static_cast<std::size_t>(turn)].phase == Phase::Forward) ++turn;
@@ -60,7 +61,7 @@ TEST(Recomputation, TableOfTheHeader) {
   const Network network = header_network();
   struct Row {
     Names named;
-    Names kept;  // beside the data
+    Names kept;  // without the data
     const char* again;
   };
   const Row table[] = {
@@ -68,10 +69,12 @@ TEST(Recomputation, TableOfTheHeader) {
       {{"conv1"}, {"relu3.y", "conv4.y", "relu6.y"}, "conv1"},
       {{"conv1", "conv4"}, {"relu3.y", "relu6.y"}, "conv4 conv1"},
       {{"relu3", "conv4"}, {"relu6.y"}, "conv1 bn2 conv4"},
-      {{"relu3", "relu6"}, {}, "conv1 bn2 conv4 bn5"},  // all at once, for fc7: nothing gained
+      {{"relu3", "relu6"},
+       {},
+       "conv1 bn2 conv4 bn5"},  // fc7 needs all of them at once, so nothing is saved
       {{"input0"},
        {"conv1.y", "relu3.y", "conv4.y", "relu6.y"},
-       "conv1"},  // loaded again, for conv1
+       "conv1"},  // the data is loaded again, for conv1
       {{"bn2", "fc7"},
        {"relu3.y", "conv4.y", "relu6.y"},
        "conv1"},  // bn2 is fused with relu3, which is kept; nothing reads fc7
@@ -101,8 +104,8 @@ TEST(Recomputation, TakesLessMemoryTheMoreOfItIsTransient) {
         .arena.value;
   };
   const std::int64_t tensor = std::int64_t{2} * 8 * 16 * 16 * 4;
-  // Six convolutions' outputs are dropped; the last is not yet made again while the loss lives,
-  // then one at a time.
+  // Six convolutions' outputs are dropped. While the loss lives, the last one is not yet
+  // recomputed; later one at a time is.
   EXPECT_LE(arena(layers_to_recompute(network), "N1"), arena({}, "N1") - 4 * tensor);
   EXPECT_LE(arena(layers_to_recompute(network), "H2"), arena({}, "H2") - 4 * tensor / 2);
 }
@@ -110,7 +113,8 @@ TEST(Recomputation, TakesLessMemoryTheMoreOfItIsTransient) {
 TEST(Recomputation, WhatABlockKeepsForItselfAlone) {
   struct Row {
     const char* what;
-    std::function<LayerIndex(NetworkBuilder&, LayerIndex)> block;  // a convolution follows
+    std::function<LayerIndex(NetworkBuilder&, LayerIndex)>
+        block;  // a convolution follows the block
     const char* named;
   };
   using Net = NetworkBuilder&;
@@ -182,7 +186,7 @@ TEST(Recomputation, ReasonsAgainstIt) {
             "layer loss8 cannot be recomputed: a loss makes its gradient in the forward phase");
 }
 
-/// Some of the names of all layers that can be made again.
+/// Returns a random subset of the layers that can be recomputed.
 Names any_names(const Network& network) {
   Names names;
   for (LayerIndex index = 0; index < network.size(); ++index)
@@ -204,7 +208,7 @@ RC_GTEST_PROP(Recomputation, BackwardFindsWhatItWouldHaveFound, ()) {
   RC_ASSERT(problem_with(network, everywhere(network, wanted), execution) == "");
 }
 
-/// Layers that differ in their decomposition: what is made again is moved again.
+/// Layers with different decompositions: recomputation repeats the transfers, too.
 RC_GTEST_PROP(Recomputation, AlsoBetweenLayersOfDifferentDecompositions, ()) {
   const Network network = test::any_network();
   const Topology topology = test::any_topology();

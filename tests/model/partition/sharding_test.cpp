@@ -1,5 +1,5 @@
-// Sharding: whose share is what, what each stage keeps, and that every parameter is updated once,
-// with all gradients.
+// Sharding: each rank's share, the buffers that each stage keeps, and that every parameter is
+// updated once, with all gradients.
 #include "model/partition/sharding.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using test::problem_with;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// The header's: 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts.
+/// The network of the header's example: 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts.
 Network header_network() {
   NetworkBuilder net(6, 6);
   return net.finish_with_loss(
@@ -35,8 +35,8 @@ TEST(Sharding, SharesOfTheHeader) {
     EXPECT_EQ(slice.sharers, (std::vector<int>{0, 1, 2}));
     shares[slice.name(network)] = slice.shares;
   }
-  // Backward completes them from the last: scales and shifts (16 elements each), then the weights'
-  // 216, in shares of 96.
+  // The backward phase completes gradients from the last layer on: scales and shifts (16 elements
+  // each), then the 216 weights, in shares of 96.
   const std::map<std::string, Shares> expected{
       {"bn2.scale", {8, 0, 0}}, {"bn2.shift", {8, 0, 0}}, {"conv1.weights", {64, 96, 56}}};
   EXPECT_EQ(shares, expected);
@@ -78,7 +78,7 @@ TEST(Sharding, WhatEachStageKeepsOfABucket) {
   }
 }
 
-/// Gradients and values that are not kept live as long as their bucket needs them.
+/// Gradients and values that are not kept live only as long as their bucket needs them.
 TEST(Sharding, BucketsComeAndGo) {
   NetworkBuilder net(2, 2);
   LayerIndex x = net.input({16, 1, 4, 4});
@@ -93,7 +93,7 @@ TEST(Sharding, BucketsComeAndGo) {
   constexpr std::int64_t layer = 16 * 16 * 9 * 4, all = 8 * layer;
   EXPECT_EQ(memory(1), memory(0) - all / 2);
   EXPECT_LE(memory(2), memory(1) - all / 2 + layer);  // one bucket's gradients at a time
-  EXPECT_LE(memory(3), memory(2) - all / 2 + layer);  // and values
+  EXPECT_LE(memory(3), memory(2) - all / 2 + layer);  // the same for values
 }
 
 TEST(Sharding, WhoeverHasNoPartnersKeepsAll) {

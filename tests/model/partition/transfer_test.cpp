@@ -1,5 +1,5 @@
-// Who sends what to whom. The judge keeps one number per rank and global element, and moves them
-// one by one.
+// Which rank sends which region to which rank. The judge keeps one number per rank and global
+// element, and moves the numbers one by one.
 #include "model/partition/transfer.hpp"
 
 #include <gtest/gtest.h>
@@ -83,8 +83,8 @@ TEST(Transfer, SplitToRedundantGathersAndItsAdjointKeepsOneContribution) {  // H
     expect_rows(enumerate(home, needed, rank).receives, true,
                 {{0, {0, 2}}, {1, {2, 4}}, {2, {4, 6}}, {3, {6, 8}}}, "receives", rank);
     const std::vector<Transfer> adjoint = enumerate_adjoint(home, needed, rank).receives;
-    ASSERT_EQ(adjoint.size(),
-              1U);  // the gradient is already complete in each copy: one member contributes
+    // The gradient is already complete in each copy, so one member contributes.
+    ASSERT_EQ(adjoint.size(), 1U);
     EXPECT_EQ(adjoint[0].region, home.owned(rank));
   }
   EXPECT_EQ(summarize(home, needed),
@@ -107,8 +107,8 @@ TEST(Transfer, RedundantToSplitMovesNothingAndItsAdjointGathers) {  // R4 -> H4
             (Traffic{.received = {{3, 6}}, .total_messages = 12, .total_elements = 24}));
 }
 
-TEST(Transfer,
-     GatheredRanksContributeEach) {  // an input of a convolution split over its filters: H2 -> F2
+// An input of a convolution that is split over its filters: H2 -> F2.
+TEST(Transfer, GatheredRanksContributeEach) {
   const Distribution home = along_height(8, "H2");
   const Needed needed = through_identity(along_height(8, "F2"));
   for (int rank = 0; rank < 2; ++rank) {
@@ -118,9 +118,8 @@ TEST(Transfer,
   }
 }
 
-TEST(Transfer,
-     // 6 rows on 6 ranks, kernel 7, padding 3 and 3
-     BlocksSmallerThanTheHaloHaveSeveralNeighboursSend) {
+// 6 rows on 6 ranks, kernel 7, padding 3 and 3.
+TEST(Transfer, BlocksSmallerThanTheHaloHaveSeveralNeighboursSend) {
   const Distribution home = along_height(6, "H6");
   Needed needed{home.shape, along_height(6, "H6"), {}};
   needed.windows[1] = {.kernel = 7, .stride = 1, .dilation = 1, .pad_before = 3, .pad_after = 3};
@@ -131,8 +130,8 @@ TEST(Transfer,
   EXPECT_EQ(enumerate(home, needed, 0).receives.size(), 4U);
 }
 
-TEST(Transfer,
-     LoadSpreadsOverRedundantOwners) {  // upper half on ranks 4 to 7, wanted by 0 to 3: one each
+// Ranks 4 to 7 hold the second half, which ranks 0 to 3 need: each owner sends to one.
+TEST(Transfer, LoadSpreadsOverRedundantOwners) {
   const Distribution home = along_height(8, "H2 R4");
   const Needed needed = through_identity(along_height(8, "F8"));
   std::set<int> sources;
@@ -145,8 +144,8 @@ TEST(Transfer,
   EXPECT_EQ(sources, (std::set<int>{4, 5, 6, 7}));
 }
 
-TEST(Transfer,
-     LevelsOfTraffic) {  // 8 rows on two nodes of two, kernel 3: the middle boundary crosses nodes
+// 8 rows on two nodes of two ranks, kernel 3: the middle boundary lies between nodes.
+TEST(Transfer, LevelsOfTraffic) {
   const Distribution home = along_height(8, "H2 | H2");
   Needed needed{home.shape, along_height(8, "H2 | H2"), {}};
   needed.windows[1] = {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
@@ -163,7 +162,7 @@ struct Pair {
   int ranks() const { return home.grid.ranks(); }
 };
 
-/// At most two dimensions on N and on C, one on each spatial axis.
+/// A split with at most two dimensions on each of N and C, and one on each spatial axis.
 struct SplitDraw {
   ProcessGrid grid;
   test::AxisChoice choice;
@@ -183,7 +182,7 @@ struct SplitDraw {
   }
 };
 
-/// `readers`: the topology of the consumer's grid, where it is another.
+/// `readers`: the topology of the consumer's grid, if it differs from the producer's.
 Pair any_pair(bool windows, bool gathered, const std::optional<Topology>& readers = {}) {
   Pair pair;
   pair.topology = test::any_topology();
@@ -193,7 +192,7 @@ Pair any_pair(bool windows, bool gathered, const std::optional<Topology>& reader
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     const int least = std::max(home.parts[axis], reader.parts[axis]);
     tensor.extent[axis] = iteration.extent[axis] = any_int(least, least + 3);
-    if (windows && axis == 1 && any_int(0, 1) == 0) {  // somewhere among more channels
+    if (windows && axis == 1 && any_int(0, 1) == 0) {  // a part of more channels
       pair.needed.first_channel = any_int(0, 3);
       iteration.extent[axis] += pair.needed.first_channel + any_int(0, 3);
     }
@@ -215,8 +214,8 @@ Pair any_pair(bool windows, bool gathered, const std::optional<Topology>& reader
   return pair;
 }
 
-using Copies = std::vector<std::vector<
-    double>>;  ///< [rank][element of the global tensor]; not a number where a rank has none
+/// [rank][element of the global tensor]; NaN where a rank has no copy
+using Copies = std::vector<std::vector<double>>;
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
 Copies nothing(const Pair& pair) {
@@ -233,7 +232,8 @@ std::vector<int> copies_of(const Distribution& distribution, int rank) {
   return distribution.grid.group(rank, distribution.dims_with(Role::Redundant));
 }
 
-/// Sends and receives agree, lists ascend without empty or double entries.
+/// Returns the first fault, or an empty string: sends and receives that disagree, lists that do not
+/// ascend, empty or double entries.
 std::string disagreement(const Pair& pair, bool adjoint) {
   std::map<std::pair<int, int>, Region> sent, received;
   for (int rank = 0; rank < pair.ranks(); ++rank) {
@@ -316,7 +316,7 @@ RC_GTEST_PROP(Transfer, AdjointBringsEachOwnerOneContributionOfEachRedundantGrou
 
 // ---------------------------------------------------------------- on other ranks of a job
 
-/// So many distinct ranks of a job, in any order.
+/// Returns `count` distinct ranks of a job, in any order.
 Ranks any_ranks(int count, std::vector<int> job) {
   std::vector<int> ranks;
   while (static_cast<int>(ranks.size()) < count) {
@@ -327,7 +327,7 @@ Ranks any_ranks(int count, std::vector<int> job) {
   return Ranks(ranks);
 }
 
-/// Producer and consumer on disjoint sets of ranks, or on any two.
+/// A producer and a consumer on disjoint sets of ranks, or on any two sets.
 struct PlacedPair : Pair {
   int job = 0;
   PlacedPair() : Pair(any_pair(true, any_int(0, 1) == 1, test::any_topology())) {
@@ -342,7 +342,7 @@ struct PlacedPair : Pair {
   }
 };
 
-/// By trying every rank of the job with every other: nobody else sends, and nothing else.
+/// Tries every rank of the job with every other. No other rank sends, and no other region is sent.
 RC_GTEST_PROP(Transfer, OnOtherRanksBringsWhatIsNeededFromAnOwner, ()) {
   const PlacedPair pair;
   std::map<std::pair<int, int>, Region> sent, received;
@@ -397,7 +397,7 @@ RC_GTEST_PROP(Transfer, OnOtherRanksTheAdjointBringsEachOwnerEachContributionOnc
 
 // ---------------------------------------------------------------- the adjoint
 
-/// A x: what each rank needs, brought from the owners.
+/// A x: each rank's needed region, brought from the owners.
 Copies bring(const Pair& pair, Copies x) {
   Copies result = nothing(pair);
   for (int rank = 0; rank < pair.ranks(); ++rank)
@@ -408,7 +408,7 @@ Copies bring(const Pair& pair, Copies x) {
   return result;
 }
 
-/// A* y: each owner adds up what it receives.
+/// A* y: each owner adds up the regions that it receives.
 Copies bring_back(const Pair& pair, Copies y) {
   Copies result = nothing(pair);
   for (int rank = 0; rank < pair.ranks(); ++rank) {
@@ -422,7 +422,8 @@ Copies bring_back(const Pair& pair, Copies y) {
   return result;
 }
 
-/// Values that agree on the members of a Redundant group: made up from its first member.
+/// Returns random values that agree on the members of a Redundant group: they depend on its first
+/// member.
 Copies made_up_over(const Pair& pair, const Distribution& groups,
                     const std::function<Region(int)>& region, std::int64_t salt) {
   Copies values = nothing(pair);
@@ -435,7 +436,7 @@ Copies made_up_over(const Pair& pair, const Distribution& groups,
   return values;
 }
 
-/// Redundant groups are counted once.
+/// Returns the inner product, in which each Redundant group counts once.
 double inner_product(const Pair& pair, const Distribution& groups,
                      const std::function<Region(int)>& region, Copies a, Copies b) {
   double sum = 0;
@@ -459,7 +460,7 @@ RC_GTEST_PROP(Transfer, AdjointIdentity, ()) {  // <A x, y> = <x, A* y>, in inte
                right = inner_product(pair, pair.home, owned, x, aty);
   RC_ASSERT(!std::isnan(left));
   RC_ASSERT(left == right);
-  for (int rank = 0; rank < pair.ranks(); ++rank) {  // copies stay equal
+  for (int rank = 0; rank < pair.ranks(); ++rank) {  // all copies of a tensor stay equal
     const int first = copies_of(pair.home, rank).front();
     const auto &one = aty[static_cast<std::size_t>(rank)],
                &other = aty[static_cast<std::size_t>(first)];
@@ -486,7 +487,7 @@ RC_GTEST_PROP(Transfer, ThereAndBackIsTheIdentity, ()) {
     });
 }
 
-/// Counts enumerate() over all ranks.
+/// Counts the transfers that enumerate() lists, over all ranks.
 Traffic counted(const Pair& pair, bool adjoint, std::size_t levels) {
   Traffic traffic;
   traffic.received.resize(levels);

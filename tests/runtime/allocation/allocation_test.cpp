@@ -1,8 +1,7 @@
-// No allocation in the loop: from the third iteration on, neither training nor evaluation asks for
-// memory. Whatever allocates ends in malloc or one of its kin, so this program puts a record in
-// front of them, of who called; under the address sanitizer, which has taken that place, by its
-// hook. What a library does by itself while it is called is that library's, and is allowed by name:
-// see `libraries`.
+// From the third iteration on, neither training nor evaluation allocates memory. Every allocation
+// ends in malloc or a relative of it. This program wraps these functions and records the callers.
+// Under the address sanitizer, which already replaces them, it uses the sanitizer's hook. Libraries
+// may allocate on their own only if `libraries` names them.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -30,7 +29,7 @@
 #include "support/temporary_folder.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
-/// Of sanitizer/allocator_interface.h, which GCC does not install.
+/// From sanitizer/allocator_interface.h, which GCC does not install.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*,
                                                                   std::size_t),
                                                          void (*)(const volatile void*));
@@ -38,7 +37,7 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile
 
 namespace {
 
-/// Who allocated: the callers of malloc, the innermost first.
+/// One allocation: the callers of malloc, innermost first.
 struct Allocation {
   std::size_t bytes = 0;
   int depth = 0;
@@ -50,12 +49,12 @@ std::atomic<std::size_t> recorded{0};
 std::array<Allocation, 1 << 13> allocations;
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int own_frames = 3;  ///< the sanitizer stands in backtrace's place as well
+constexpr int own_frames = 3;  ///< the sanitizer also wraps backtrace
 #else
 constexpr int own_frames = 2;
 #endif
 
-/// To be called by what stands in malloc's place: that and this are the frames of our own.
+/// Call it from the functions that replace malloc. That function and this one are the own frames.
 [[gnu::noinline]] void record(std::size_t bytes) {
   if (!recording.load(std::memory_order_relaxed)) return;
   const std::size_t place = recorded++;
@@ -115,7 +114,7 @@ namespace {
 
 using test::NetworkBuilder;
 
-/// The first use of backtrace loads a library, so that comes before anything is recorded.
+/// The first call of backtrace loads a library, so install() makes it before anything is recorded.
 void install() {
   static const bool installed = [] {
     std::array<void*, 2> stack{};
@@ -135,7 +134,8 @@ std::string_view file_of(void* address) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// The program or library that wanted the memory: who called the language's libraries.
+/// Returns the program or library that wanted the memory: the first caller outside of libc,
+/// libstdc++ and the sanitizer.
 std::string_view owner(const Allocation& allocation) {
   for (int i = 0; i < allocation.depth; ++i) {
     const std::string_view file = file_of(allocation.callers[static_cast<std::size_t>(i)]);
@@ -154,8 +154,8 @@ std::string to_text(const Allocation& allocation) {
   return text;
 }
 
-/// oneDNN makes a context and a list of arguments in each execution of a primitive, and memory for
-/// packed panels in each product of matrices.
+/// oneDNN allocates a context and a list of arguments in each execution of a primitive, and memory
+/// for packed panels in each matrix product.
 constexpr std::array<std::string_view, 1> libraries{"libdnnl.so"};
 
 void expect_none_but_of(std::span<const std::string_view> allowed, const std::string& what) {
@@ -169,9 +169,9 @@ void expect_none_but_of(std::span<const std::string_view> allowed, const std::st
   }
 }
 
-/// Hands on what another source has, and records from the third iteration to the beginning of the
-/// last, behind which is no loop any more. The ranks wait for each other, so that it is all ranks'
-/// third iteration.
+/// Passes on another source's data. Records from the third iteration to the beginning of the last
+/// one, behind which the loop ends. The ranks wait for each other, so all ranks are in the third
+/// iteration when recording begins.
 class Watch final : public DataSource {
  public:
   Watch(DataSource& source, Communicator& communicator, std::int64_t iterations)
@@ -190,8 +190,8 @@ class Watch final : public DataSource {
 
 constexpr int iterations = 6;
 
-/// Convolutions of the kinds that have implementations of their own, normalization, an addition,
-/// pooling of both kinds, a fully connected layer and a loss; Adam, with micro-batches.
+/// A network of convolutions that have implementations of their own, normalization, an addition,
+/// both kinds of pooling, a fully connected layer and a loss. Trained by Adam with micro-batches.
 Network classifier() {
   const Window three{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1},
       two{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 0};
@@ -210,8 +210,8 @@ Network classifier() {
   return network;
 }
 
-/// What the classifier leaves out and is made in other ways: upsampling, transposed convolutions,
-/// other activations and normalizations, LARS.
+/// A network of the kinds that the classifier lacks and that are implemented differently:
+/// upsampling, transposed convolutions, other activations and normalizations. Trained by LARS.
 Network segmenter() {
   const Window three{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1},
       two{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 0};
@@ -233,11 +233,11 @@ struct Case {
   std::string backend;
   const char* grid;
   Execution execution{};
-  bool staged = false;  ///< as if the backend's memory were a device's
+  bool staged = false;  ///< treats the backend's memory as a device's
   std::string text() const { return backend + " backend, " + grid + (staged ? ", staged" : ""); }
 };
 
-/// A run on the ranks of the case's grid: `body` has all that it takes.
+/// Runs `body` on the ranks of the case's grid.
 template <class Lower, class Body>
 void run(const Network& network, const Case& c, Lower lowered, const std::string& set, Body body) {
   install();
@@ -322,7 +322,7 @@ TEST(Allocation, ThereIsNoneByWayOfTheHost) {
       expect_training_without(classifier(), {"reference", grid, execution, true});
 }
 
-/// The n-th of each kernel's choices.
+/// Takes the n-th implementation of each kernel.
 TEST(Allocation, ThereIsNoneInAnyImplementation) {
   if (!cpu_part().built) GTEST_SKIP() << "no cpu backend";
   const Network network = classifier();

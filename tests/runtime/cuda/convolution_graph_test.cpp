@@ -1,5 +1,4 @@
-// Graphs, engines and plans of single convolutions, made without a device from descriptions of
-// devices.
+// cuDNN graphs, engines and plans of single convolutions, made for offline devices.
 #include "runtime/cuda/cudnn/convolution_graph.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +23,7 @@ constexpr std::array all_kinds{KernelKind::ConvolutionForward, KernelKind::Convo
 constexpr std::array all_arithmetic{Arithmetic::F32, Arithmetic::TF32, Arithmetic::F16,
                                     Arithmetic::BF16};
 
-/// The same window along H and W.
+/// Returns a convolution with the same window along H and W.
 Kernel convolution(KernelKind kind, std::int64_t samples, std::int64_t channels,
                    std::int64_t filters, std::int64_t extent, const Window& window) {
   Kernel kernel{.kind = kind,
@@ -42,7 +41,7 @@ std::vector<std::string> names_of(const std::vector<Plan>& plans) {
   return names;
 }
 
-/// The same with and without a driver, which compiles others.
+/// Does not depend on the driver, which adds plans that are compiled at run time.
 bool is_precompiled_on_tensor_cores(const Plan& plan) {
   return plan.config.tensor_cores && !plan.config.compiled_at_run_time;
 }
@@ -91,7 +90,7 @@ TEST(Plans, RelyOnNoMoreAlignmentThanPiecesHave) {
   EXPECT_EQ(alignment(3, 1, 9, 7, Arithmetic::F32), 4);
   EXPECT_EQ(alignment(3, 1, 9, 7, Arithmetic::F16), 2);
   EXPECT_EQ(alignment(6, 5, 1, 9, Arithmetic::BF16), 4);
-  EXPECT_EQ(alignment(6, 1, 1, 16, Arithmetic::BF16), 4) << "cut into columns";
+  EXPECT_EQ(alignment(6, 1, 1, 16, Arithmetic::BF16), 4) << "the tensor is cut into columns";
   for (const KernelKind kind : all_kinds)
     for (const Arithmetic arithmetic : all_arithmetic) {
       Kernel kernel = convolution(kind, 1, 3, 5, 7, same);
@@ -106,7 +105,7 @@ TEST(Plans, HaveNamesThatDifferAndStay) {
     const Kernel kernel = convolution(kind, 8, 64, 128, 28, same);
     const std::vector<std::string> names =
         names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100())));
-    EXPECT_GT(names.size(), 10U) << "cuDNN offers many";
+    EXPECT_GT(names.size(), 10U) << "cuDNN offers many plans";
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
     EXPECT_EQ(names, names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100()))));
     for (const std::string& name : names)
@@ -125,7 +124,7 @@ TEST(Plans, AreFoundByName) {
   EXPECT_FALSE(plan_named("eng0{k99=1}", kernel, Arithmetic::TF32, target));
 }
 
-/// Local convolutions of divided layers, whose windows are not the same at both ends.
+/// Local convolutions of split layers, whose windows differ at the two ends.
 TEST(Plans, AreThereForWindowsOfAllForms) {
   struct Row {
     const char* what;
@@ -174,7 +173,7 @@ TEST(Plans, AreThereForWindowsOfAllForms) {
 TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
   struct Row {
     std::int64_t channels, filters;
-    bool repacks;  ///< every plan that uses the tensor cores
+    bool repacks;  ///< whether every plan that uses tensor cores repacks tensors
   };
   const std::vector<Row> table{{8, 64, false}, {64, 64, false}, {64, 24, false},
                                {3, 64, true},  {12, 64, true},  {64, 66, true}};
@@ -194,8 +193,8 @@ TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
   }
 }
 
-/// What prices of such kernels say is copied (model/machine/kernel_estimate): of each tensor whose
-/// channels are no multiple, and then of the weights, a padded form.
+/// Plans have room for the copies that kernel estimates assume (model/machine/kernel_estimate): a
+/// padded form of each tensor whose channels are no multiple of 8, and then of the weights.
 TEST(Plans, OnTensorCoresHaveRoomForPaddedCopiesAndNoMore) {
   constexpr std::int64_t positions = 8 * 56 * 56, taps = 9, alignment = 1024;
   const auto padded = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };

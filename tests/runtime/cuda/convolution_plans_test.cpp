@@ -1,6 +1,6 @@
-// cuDNN can run what the planner may plan: for each local convolution of the shipped networks there
-// is a plan in fp32; and in bf16, with channels in multiples of 8, one that uses the tensor cores
-// and copies nothing first. Asked without a device, of descriptions of two.
+// cuDNN can run all that the planner may plan. Each local convolution of the shipped networks has a
+// plan in fp32. In bf16, with channels in multiples of 8, it has a plan that uses tensor cores and
+// copies nothing first. The tests use descriptions of two devices, not a device.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -16,7 +16,7 @@ using namespace cudnn;
 
 const std::vector<int> ranks{1, 2, 4, 8};
 
-/// As tensors would be stored for the tensor cores.
+/// Returns the kernel with tensors as they are stored for tensor cores.
 Kernel padded(Kernel kernel, Arithmetic arithmetic) {
   const std::int64_t multiple = channel_multiple(arithmetic);
   for (Shape* shape : {&kernel.x, &kernel.y})
@@ -24,7 +24,8 @@ Kernel padded(Kernel kernel, Arithmetic arithmetic) {
   return kernel;
 }
 
-/// What a kernel reads of x, each once; blocks that read padding alone are no business of cuDNN's.
+/// Returns the distinct kernels on the part of x that they read. Blocks that read only padding do
+/// not use cuDNN.
 std::set<Kernel> asked_of_cudnn(const std::set<Kernel>& kernels) {
   std::set<Kernel> asked;
   for (const Kernel& kernel : kernels)
@@ -38,8 +39,7 @@ void expect_plans_in_fp32(const std::set<Kernel>& kernels, const Target& target)
         << kernel.key();
 }
 
-/// Plans that use the tensor cores and copy nothing first; of those that are there without a
-/// driver.
+/// Returns a predicate for plans that use tensor cores, copy nothing first, and need no driver.
 std::function<bool(const Plan&)> on_tensor_cores(const Kernel& kernel, Arithmetic arithmetic) {
   return [=](const Plan& plan) {
     return plan.config.tensor_cores && !plan.config.compiled_at_run_time &&
@@ -47,13 +47,13 @@ std::function<bool(const Plan&)> on_tensor_cores(const Kernel& kernel, Arithmeti
   };
 }
 
-/// Engines on tensor cores count elements in 32 bits.
+/// Returns whether a tensor has more elements than engines on tensor cores can count, in 32 bits.
 bool is_huge(const Kernel& kernel) {
   return std::max(kernel.x.elements(), kernel.y.elements()) >
          std::numeric_limits<std::int32_t>::max();
 }
 
-/// Those in groups, and huge ones, may be exceptions, see below.
+/// Kernels in groups and huge kernels are not checked: HaveTheseExceptions lists them.
 void expect_plans_on_tensor_cores(const std::set<Kernel>& kernels, const Target& target) {
   std::set<Kernel> stored;
   for (const Kernel& kernel : kernels)
@@ -67,7 +67,7 @@ void expect_plans_on_tensor_cores(const std::set<Kernel>& kernels, const Target&
   }
 }
 
-/// Engines of the library itself; without them nothing could be said here.
+/// Returns whether cuDNN's precompiled engines are installed. Without them these tests cannot run.
 bool has_precompiled_engines() {
   const Kernel kernel{
       .kind = KernelKind::ConvolutionForward, .x = {{1, 8, 1, 8, 8}}, .y = {{1, 8, 1, 8, 8}}};
@@ -86,7 +86,7 @@ std::set<Kernel> every(std::size_t step, const std::set<Kernel>& kernels) {
   return some;
 }
 
-/// Residual blocks, volumes, and transposed convolutions.
+/// Samples residual blocks, volumes, and transposed convolutions.
 TEST(ConvolutionPlans, AreThereForASample) {
   if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
   for (const char* network : {"resnet50", "unet3d", "cosmogan_generator"}) {
@@ -101,8 +101,8 @@ TEST(ConvolutionPlans, AreThereForASample) {
   }
 }
 
-/// What need not have a plan on tensor cores that copies nothing, and has none: if one of these
-/// comes to have one, prices and padding may count on it.
+/// Kernels that lack a plan on tensor cores without copies, and need none. If one of them gets such
+/// a plan, costs and padding may rely on it.
 TEST(ConvolutionPlans, HaveTheseExceptions) {
   if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
   struct Row {

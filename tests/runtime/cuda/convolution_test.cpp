@@ -1,5 +1,5 @@
-// What a convolution's kernel is made of: a plan, and own kernels around it. Made without a device,
-// so not run: that is device_kernels_test.cpp.
+// The parts of a convolution's prepared kernel: a cuDNN plan, and own kernels around it. Made
+// without a device, so nothing is run here; device_kernels_test.cpp runs them.
 #include "runtime/cuda/cudnn/convolution.hpp"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(Convolution, IsMadeByEachOfItsChoices) {
     const std::vector<std::string> choices = convolution_choices(kernel, Arithmetic::TF32, target);
     ASSERT_EQ(choices.size(), plans.size());
     EXPECT_EQ(make_convolution(kernel, "", Arithmetic::TF32, target)->implementation(), choices[0])
-        << "the rule";
+        << "the empty choice is the default rule";
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const auto made = make_convolution(kernel, choices[i], Arithmetic::TF32, target);
       EXPECT_EQ(made->implementation(), choices[i]);

@@ -1,4 +1,4 @@
-// Convolutions on the part of x that their windows reach give what they give on all of it; the
+// A convolution on the part of x that its windows reach gives the same result as on all of x. The
 // reference backend is the judge.
 #include "runtime/cuda/cudnn/cropped.hpp"
 
@@ -16,7 +16,8 @@ Kernel copy(const Shape& source, const Shape& destination, const CopyAttributes&
   return {.kind = KernelKind::CopyRegion, .x = source, .y = destination, .attributes = attributes};
 }
 
-/// The part of x in it, or x with the part in it and zeros around.
+/// part_of: the part of x that the windows reach. around: x with that part in it, and zeros
+/// elsewhere.
 Values part_of(Backend& backend, const Kernel& kernel, const Cropped& part, const Values& x) {
   const Kernel cut = copy(kernel.x, part.kernel.x, {.region = part.kernel.x, .from = part.from});
   return run(backend, cut, {x}).at(0);
@@ -43,14 +44,14 @@ TEST(Cropped, SaysWhatIsRead) {
     Window window;
     std::int64_t y, from, extent, pad_before, pad_after;
   };
-  //                x  kernel stride dilation pads   y  from extent pads
+  // x; kernel, stride, dilation, pads; y, from, extent, pads
   const std::vector<Row> table{
       {8, {3, 1, 1, 1, 1}, 8, 0, 8, 1, 1},    // nothing to crop
-      {8, {3, 2, 1, 1, 0}, 4, 0, 8, 1, 0},    // nor here
-      {8, {3, 2, 1, 0, 0}, 3, 0, 8, 0, 0},    // less than a stride is left over
-      {8, {1, 1, 1, -2, 0}, 6, 2, 6, 0, 0},   // begins inside
-      {8, {3, 1, 1, -1, -2}, 3, 1, 5, 0, 0},  // and ends there
-      {9, {2, 3, 1, 0, 0}, 2, 0, 5, 0, 0},    // a whole stride and more is left over
+      {8, {3, 2, 1, 1, 0}, 4, 0, 8, 1, 0},    // nothing to crop either
+      {8, {3, 2, 1, 0, 0}, 3, 0, 8, 0, 0},    // less than a stride remains at the end
+      {8, {1, 1, 1, -2, 0}, 6, 2, 6, 0, 0},   // begins inside of x
+      {8, {3, 1, 1, -1, -2}, 3, 1, 5, 0, 0},  // begins and ends inside of x
+      {9, {2, 3, 1, 0, 0}, 2, 0, 5, 0, 0},    // more than a stride remains at the end
       {9, {2, 3, 1, -1, 2}, 3, 1, 8, 0, 0},   // padding that is not read
       {4, {3, 1, 1, -2, 3}, 3, 2, 2, 0, 3}};
   for (const Row& row : table) {

@@ -1,5 +1,5 @@
-// Kernels of every kind run on a device, by each of their implementations, against the reference:
-// cuDNN's plans and our own.
+// Kernels of every kind on a device, by each of their implementations (cuDNN's plans and own
+// kernels), compared with the reference.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace kernel_cases;
 
-/// A buffer of the device; empty ones have an address, too.
+/// A buffer on the device. Empty buffers have an address, too.
 class DeviceBuffer {
  public:
   DeviceBuffer(Backend& backend, Values& values, const Operand& operand)
@@ -38,7 +38,7 @@ class DeviceBuffer {
   void* memory_ = nullptr;
 };
 
-/// What it wrote, twice.
+/// Runs the kernel twice and returns both outputs.
 std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel& kernel,
                                                  std::vector<Values> reads,
                                                  const std::vector<Values>& before,
@@ -93,13 +93,13 @@ TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
       before.push_back(random_values(operand, random, 1000));
     const std::vector<Values> expected =
         run(*reference, kernel, reads, inner_context(kernel), before);
-    // Narrow convolutions have dozens of choices; those of one in so many are run, or it would take
-    // minutes.
+    // Narrow convolutions have dozens of choices. Two in eight cases run all choices; more would
+    // take minutes.
     const std::size_t index = static_cast<std::size_t>(&kernel - kernels.data());
     std::vector<std::string> choices = is_narrow(kernel.type) && index % 8 > 1
                                            ? std::vector<std::string>()
                                            : backend->choices(kernel);
-    choices.emplace_back();  // by rule
+    choices.emplace_back();  // the default rule
     for (const std::string& choice : choices) {
       SCOPED_TRACE(kernel.key() + (choice.empty() ? "" : " as " + choice));
       const auto [actual, again] = run_on_device(*backend, kernel, reads, before, choice);

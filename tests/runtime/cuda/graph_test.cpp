@@ -1,5 +1,5 @@
-// CUDA graphs on a device: trainings that replay come to what they come to when each step is
-// launched, and a capture that fails leaves the streams as they were.
+// CUDA graphs on a device: replayed training gives the same results as launched training, and a
+// failing capture leaves the streams as they were.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ TEST_F(CudaGraph, IsDoneAsOftenAsItIsReplayed) {
   const auto backend = make_cuda_backend(false);
   OnDevice<float> a(*backend, {0}), b(*backend, {0}), c(*backend, {0});
   auto* host = static_cast<float*>(backend->allocate_host({3 * sizeof(float)}));
-  const auto work = backend->capture([&] {  // on all streams, none of which is waited for
+  const auto work = backend->capture([&] {  // on all streams, without waiting for any
     backend->upload(Stream::Compute, a.at(), host, {sizeof(float)});
     backend->upload(Stream::Halo, b.at(), host + 1, {sizeof(float)});
     backend->upload(Stream::Gradient, c.at(), host + 2, {sizeof(float)});
@@ -70,9 +70,8 @@ TEST_F(CudaGraph, TrainsAlikeOnOneRank) {
   }
 }
 
-TEST_F(CudaGraph,
-       // ranks are threads that share the device, each with streams and captures of its own
-       TrainsAlikeByWayOfTheHost) {
+// The ranks are threads that share the device, each with its own streams and captures.
+TEST_F(CudaGraph, TrainsAlikeByWayOfTheHost) {
   const Network network = changing_network();
   for (const char* grid : {"N2", "H2", "C2 F2"})
     for (const bool concurrent : {false, true}) {

@@ -1,5 +1,5 @@
-// NCCL with one rank, and what of it needs no device. Several ranks on one device:
-// runtime/ranks/nccl_ranks.cpp.
+// NCCL with one rank, and the parts of its communicator that need no device.
+// runtime/ranks/nccl_ranks.cpp tests several ranks on one device.
 #include "runtime/comm/nccl.hpp"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(Nccl, NeedsABackendOfADevice) {
   });
 }
 
-/// Streams that nobody looks at.
+/// A backend whose streams are never used.
 class NoDevice final : public Backend {
  public:
   std::string name() const override { return "none"; }
@@ -77,7 +77,7 @@ class NoDevice final : public Backend {
 };
 
 TEST(Nccl, SaysThatThereIsNoDevice) {
-  if (!cuda_devices().empty()) GTEST_SKIP() << "there is one";
+  if (!cuda_devices().empty()) GTEST_SKIP() << "there is a CUDA device";
   NoDevice none;
   run_loopback(1, [&](Communicator& alone) {
     EXPECT_THAT(message_of([&] { make_nccl_communicator(alone, none, {}); }),
@@ -85,7 +85,7 @@ TEST(Nccl, SaysThatThereIsNoDevice) {
   });
 }
 
-/// One rank with the device; its groups have one member, but for NCCL they are what they say.
+/// One rank on the device. Its groups have one member, but NCCL treats them like any others.
 class NcclAlone : public test::NeedsDevice<> {
  protected:
   static void run(const std::function<void(Communicator&, test::StreamBackend&)>& body) {
@@ -129,7 +129,7 @@ TEST_F(NcclAlone, MayBeCapturedIntoAGraph) {
     const auto exchange = [&] {
       communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 4);
     };
-    exchange();  // connects
+    exchange();  // the first exchange opens the connection
     communicator.synchronize(Stream::Halo);
     const auto compute = static_cast<cudaStream_t>(backend.native_stream(Stream::Compute));
     cudaGraph_t graph = nullptr;

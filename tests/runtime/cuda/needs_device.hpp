@@ -1,5 +1,5 @@
 #pragma once
-// What tests have in common that only a device can pass.
+// Base of tests that only run on a device.
 #include <gtest/gtest.h>
 
 #include "runtime/device/backend.hpp"

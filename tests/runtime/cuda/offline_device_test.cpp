@@ -1,4 +1,4 @@
-// Scratch memory of the cuda backend's kernels on devices that are only described.
+// Scratch memory of the cuda backend's kernels on offline devices.
 #include "runtime/device/offline_device.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST(OfflineDevice, TakesWhatThePlanOfTheRuleTakes) {
           cudnn::make_convolution(kernel, "", row.arithmetic, cudnn::Target(row.properties))
               ->workspace();
       EXPECT_EQ(device->workspace(kernel), taken) << row.device << " " << kernel.key();
-      EXPECT_GT(taken.value, 0) << "66 channels are copied";
+      EXPECT_GT(taken.value, 0) << "a tensor of 66 channels is copied";
     }
   }
 }

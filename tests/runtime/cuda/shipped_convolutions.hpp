@@ -1,5 +1,5 @@
 #pragma once
-// The local convolutions that plans for the shipped networks are made of.
+// The local convolutions in plans for the shipped networks.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -20,7 +20,7 @@ inline std::vector<std::string> shipped_networks() {
   return names;
 }
 
-/// As cuDNN is asked for it: what comes behind it is done by other kernels.
+/// Returns the kernel as cuDNN runs it. Other kernels do what follows the convolution.
 inline Kernel bare(Kernel kernel) {
   auto& convolution = kernel.as<ConvolutionAttributes>();
   convolution.bias = false;
@@ -28,7 +28,7 @@ inline Kernel bare(Kernel kernel) {
   return kernel;
 }
 
-/// Of one layer under one decomposition, on all ranks.
+/// Adds the local convolutions of one layer under one decomposition, on all ranks.
 inline void add_convolutions(const Network& network, LayerIndex layer,
                              const Decomposition& decomposition, std::set<Kernel>& kernels) {
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
@@ -38,7 +38,7 @@ inline void add_convolutions(const Network& network, LayerIndex layer,
         kernels.insert(bare(compute->kernel));
 }
 
-/// Under all decompositions on so many ranks, each once.
+/// Returns the distinct local convolutions under all decompositions over these numbers of ranks.
 inline std::set<Kernel> convolutions_of(const Network& network, const std::vector<int>& ranks) {
   std::set<Kernel> kernels;
   for (const Block& block : fold(network))

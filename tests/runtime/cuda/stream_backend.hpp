@@ -1,5 +1,5 @@
 #pragma once
-// A device's memory and streams without kernels, for tests of what moves between devices.
+// A device's memory and streams without kernels, for tests of communication between devices.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -75,7 +75,7 @@ class StreamBackend final : public Backend {
   std::vector<cudaEvent_t> events_;
 };
 
-/// Numbers on the device, for as long as the backend lives.
+/// Numbers on the device, as long as the backend lives.
 template <class T>
 class OnDevice {
  public:

@@ -1,5 +1,6 @@
-// Copies in the part of a communication library's kernels: what they touch and how they keep their
-// rate, thread by thread on the host; and on a device, with its clock.
+// Copies that imitate the traffic of a communication library's kernels: the bytes that they touch
+// and how they keep their rate. Tested thread by thread on the host, and on a device with its
+// clock.
 #include "runtime/cuda/kernels/support/traffic.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ using Words = cuda_kernels::Pack<float, cuda_kernels::pack_width>;
 
 constexpr std::int64_t piece_floats = TrafficPlan::piece_bytes / 4;
 
-/// Moves on by a cycle whenever it is looked at.
+/// A clock that advances by one cycle at each reading.
 struct CountingClock {
   std::int64_t* cycles;
   std::int64_t operator()() const { return (*cycles)++; }
@@ -39,7 +40,7 @@ TEST(Traffic, CopiesAsManyBytesAsItIsTold) {
   struct Row {
     int blocks;
     std::int64_t bytes;
-    std::int64_t pieces;  ///< that are copied
+    std::int64_t pieces;  ///< number of pieces that are copied
   };
   constexpr std::int64_t piece = TrafficPlan::piece_bytes;
   for (const auto& [blocks, bytes, pieces] :
@@ -57,7 +58,8 @@ TEST(Traffic, CopiesAsManyBytesAsItIsTold) {
 }
 
 TEST(Traffic, IsNoFasterThanItsRate) {
-  // Two blocks at 64 GB/s: 32 KiB of one take 1.024 us, which are 2048 cycles at 2 GHz.
+  // Two blocks at 64 GB/s together: 32 KiB of one block take 1.024 us, which are 2048 cycles at 2
+  // GHz.
   const TrafficPlan plan(
       {.blocks = 2, .bytes = Bytes{TrafficPlan::piece_bytes} * 6, .bytes_per_s = 64e9},
       Bytes{TrafficPlan::piece_bytes} * 4, 2e9);
@@ -75,7 +77,7 @@ TEST(Traffic, IsNoFasterThanItsRate) {
 
 class TrafficOnDevice : public test::NeedsDevice<> {};
 
-/// Between the events around it; that it keeps its rate is counted in cycles above.
+/// The events around the traffic must enclose it. IsNoFasterThanItsRate checks its rate in cycles.
 TEST_F(TrafficOnDevice, CopiesOnItsStream) {
   const auto backend = make_cuda_backend(false);
   EXPECT_GT(backend->clock(), 0);

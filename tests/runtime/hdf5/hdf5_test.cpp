@@ -1,4 +1,4 @@
-// HDF5 files that this program does not write: other layouts, other types, and files that lie.
+// HDF5 files that this program does not write: other layouts, other types, and damaged files.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 constexpr hsize_t samples = 6, numbers = 512;
 
-/// How a data set is to be stored; given its creation properties.
+/// Sets in the creation properties how a data set is stored.
 using Storage = void (*)(hid_t properties);
 
 void contiguous(hid_t) {}
@@ -61,8 +61,8 @@ void add(hid_t file, const char* name, const std::vector<hsize_t>& extents, hid_
   H5Sclose(space);
 }
 
-/// x (6, 512), stored so, each element its own index, and y (6) of labels. x is written only if it
-/// lies in the file.
+/// Makes x (6, 512), stored like that, whose elements are their own indices, and y (6) with labels.
+/// x is written only if it lies in this file.
 std::string make_file(const TemporaryFolder& folder, Storage storage, hid_t label_type,
                       const void* labels) {
   const std::string path = folder / "set.h5";
@@ -81,14 +81,14 @@ std::string make_file(const TemporaryFolder& folder, Storage storage) {
   return make_file(folder, storage, H5T_NATIVE_INT64, labels.data());
 }
 
-/// One sample a step, and its label among ten.
+/// Loads of one sample per step, with its label among ten.
 std::vector<LoadOp> loads() {
   const Shape sample{{1, static_cast<std::int64_t>(numbers), 1, 1, 1}}, classes{{1, 10, 1, 1, 1}};
   return {{LoadOp::What::Samples, whole(sample), sample, 0},
           {LoadOp::What::Labels, whole(classes), classes, 10}};
 }
 
-/// All steps of an epoch, behind the look at the labels.
+/// Checks the labels, then reads all steps of an epoch.
 void read_all(FileData& data) {
   data.check_labels(0, 1);
   for (std::int64_t step = 0; step < data.steps_per_epoch(); ++step)
@@ -127,7 +127,7 @@ TEST(Hdf5, AFileThatWasCutShortIsRefusedAtOpening) {
       EXPECT_THAT(message_of<InputError>([&] {
                     FileData(loads(), {path, {}, 1, false});
                   }),
-                  HasSubstr("set.h5: expected an HDF5 file: it is none, or it is damaged ("))
+                  HasSubstr("set.h5: not an HDF5 file, or a damaged one ("))
           << layout.name << ", " << left << " of " << size;
     }
   }
@@ -151,7 +151,7 @@ TEST(Hdf5, AFileThatIsCutShortBetweenStepsEndsTheNext) {
   }
 }
 
-/// HDF5 keeps a file that is open and opens it again without another look.
+/// HDF5 keeps an open file and would open it again without reading it again.
 TEST(Hdf5, AFileThatWasCutShortWhileOpenIsRefusedWhenItIsOpenedAgain) {
   const TemporaryFolder folder;
   const std::string path = make_file(folder, contiguous);

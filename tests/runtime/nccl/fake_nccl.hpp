@@ -1,7 +1,8 @@
 #pragma once
-// NCCL's and CUDA's calls as far as the communicator makes them, between threads and on memory of
-// the host: linked before the libraries, these stand in their places. Every call of a communicator
-// is in progress for a while; what a group holds is done at its end. To be included once in a
+// Replaces the calls of NCCL and CUDA that the communicator makes by calls between threads, on host
+// memory. Linked before the libraries, these functions replace theirs. Every call of a communicator
+// is in progress for a while, and the calls of a group are executed at its end. Include this file
+// once in a program.
 // program.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -20,21 +21,21 @@
 
 namespace stratplan::test {
 
-/// What aborting threads share with the one that calls.
+/// The state that threads which abort share with the calling thread.
 struct FakeAborts {
   std::atomic<int> ended = 0;
-  std::atomic<bool> graph_lives =
-      false;  ///< one with calls of the communicators', whose abort does not end before
+  /// whether a graph lives that holds calls of the communicators; an abort does not end before
+  std::atomic<bool> graph_lives = false;
 };
 
-/// How this thread's NCCL behaves.
+/// The behaviour of this thread's NCCL, and the calls made to it.
 struct FakeNccl {
-  Communicator* engine = nullptr;  ///< does the work
-  int asked = 0;                   ///< times that a call, or a stream, is found in progress
-  bool hangs = false;              ///< calls are in progress for ever
+  Communicator* engine = nullptr;  ///< executes the calls
+  int asked = 0;                   ///< how often a call or a stream was found in progress
+  bool hangs = false;              ///< calls are in progress forever
   bool streams_hang = false;
-  ncclResult_t state = ncclSuccess;  ///< what a call comes to
-  // What was called.
+  ncclResult_t state = ncclSuccess;  ///< the result of a call
+  // The calls that were made.
   int splits = 0, destroyed = 0, blocking = -1, most_ctas = -1;
   std::shared_ptr<FakeAborts> aborts = std::make_shared<FakeAborts>();
   std::vector<std::string> calls;
@@ -43,7 +44,7 @@ inline thread_local FakeNccl fake_nccl;
 
 }  // namespace stratplan::test
 
-/// By its ranks in the engine.
+/// A communicator, by its ranks in the engine.
 struct ncclComm {
   std::vector<int> ranks;
   int in_progress = 0;
@@ -52,7 +53,7 @@ struct ncclComm {
 
 namespace stratplan::test {
 
-/// Of the group that is open on this thread.
+/// The group that is open on this thread.
 struct FakeGroup {
   int depth = 0;
   ncclComm_t comm = nullptr;
@@ -118,8 +119,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 }
 ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int, ncclComm_t* comm, ncclConfig_t*) {
   ++fake_nccl.splits;
-  const auto colors =
-      stratplan::gather({color}, *fake_nccl.engine);  // who leaves it out is waited for
+  // All ranks take part, so a rank that left this call out would make the others wait.
+  const auto colors = stratplan::gather({color}, *fake_nccl.engine);
   if (color != NCCL_SPLIT_NOCOLOR) {
     *comm = new ncclComm;
     for (const int rank : parent->ranks)

@@ -1,6 +1,6 @@
-// What the communicator makes of its verbs, over a NCCL of the tests' own: which calls, in which
-// groups, and how failures end. With the real one, where there is a device:
-// runtime/cuda/nccl_test.cpp and runtime/ranks/nccl_ranks.cpp.
+// The NCCL calls that the communicator makes, over a fake NCCL: which calls, in which groups, and
+// how failures end. runtime/cuda/nccl_test.cpp and runtime/ranks/nccl_ranks.cpp use the real NCCL,
+// if there is a device.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using Parcel = Communicator::Parcel;
 
-/// The reference's kernels, on what passes for streams; notes who waits for whom.
+/// The reference backend's kernels on fake streams. Records which stream waits for which.
 class FakeStreams final : public Backend {
  public:
   FakeStreams() : kernels_(make_reference_backend()) {}
@@ -62,7 +62,8 @@ class FakeStreams final : public Backend {
 
 using Body = std::function<void(Communicator&, FakeStreams&)>;
 
-/// One world brings the ranks together, another stands for the wires.
+/// Runs `body` on so many ranks. The loopback communicator brings the ranks together and executes
+/// the fake NCCL's calls.
 void over_nccl(int ranks, const std::function<std::vector<CollectiveGroup>(int rank)>& groups,
                const Body& body, const NcclOptions& options = {}) {
   run_loopback(ranks, [&](Communicator& world) {
@@ -74,7 +75,7 @@ void over_nccl(int ranks, const std::function<std::vector<CollectiveGroup>(int r
   });
 }
 
-/// 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}, and all.
+/// 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}, and all ranks.
 std::vector<CollectiveGroup> groups_of_grid(int rank) {
   const int row = rank / 2, column = rank % 2;
   return {{Stream::Halo, {2 * row, 2 * row + 1}},
@@ -189,7 +190,7 @@ TEST(NcclCommunicator, CollectivesOfOneNeedNoCommunicator) {
       });
 }
 
-/// The message of rank 0 of two that exchange, and how many communicators it has aborted.
+/// Returns rank 0's message when two ranks exchange, and how many communicators it has aborted.
 std::pair<std::string, int> failure(const std::function<void()>& disturb, int exchanges = 1) {
   std::pair<std::string, int> found;
   over_nccl(
@@ -238,7 +239,7 @@ TEST(NcclCommunicator, AFailureNamesTheVerbAndTheRanks) {
   for (const Row& row : table) {
     const auto [message, aborted] = failure(row.disturb, row.exchanges);
     EXPECT_EQ(message, row.message) << row.what;
-    EXPECT_EQ(aborted, 2) << row.what << ": all ranks', and the group's";
+    EXPECT_EQ(aborted, 2) << row.what << ": one of all ranks, and one of the group";
   }
 }
 
@@ -281,7 +282,7 @@ TEST(NcclCommunicator, AFailureDoesNotWaitForGraphsThatItsCatcherHolds) {
         fake_nccl.aborts->graph_lives = false;
       },
       {.timeout = {0.05}});
-  EXPECT_EQ(fake_nccl.aborts->ended, 1) << "awaited by the end of the communicator";
+  EXPECT_EQ(fake_nccl.aborts->ended, 1) << "the communicator's destructor waits for the abort";
 }
 
 TEST(NcclCommunicator, AnExceptionThatPassesAborts) {

@@ -1,6 +1,7 @@
-// Run under mpirun with any number of ranks, or with the arguments "launch RANKS", which starts as
-// many over sockets: the verbs do what they do over loopback. With the argument "fail", one rank
-// ends by an exception while the others wait for it; with "killed", by a signal.
+// Checks that a communicator does the same over MPI and over sockets as over loopback. Run it under
+// mpirun with any number of ranks, or with the arguments "launch RANKS", which starts as many over
+// sockets. With the argument "fail", one rank ends by an exception while the others wait for it;
+// with "killed", by a signal.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ std::vector<int> all_ranks() {
   return all;
 }
 
-/// This rank and the others with the same remainder by `modulus`.
+/// Returns this rank and the others with the same remainder by `modulus`.
 std::vector<int> residue_class(int modulus) {
   std::vector<int> ranks;
   for (int rank = world->rank() % modulus; rank < world->size(); rank += modulus)
@@ -42,7 +43,7 @@ std::vector<int> residue_class(int modulus) {
 TEST(Ranks, KnowTheirLauncher) { EXPECT_TRUE(launched_by_mpi() || launched_by_processes()); }
 
 TEST(Ranks, ExchangeWithAll) {
-  // Rank a sends 100 a + b to b, b + 1 times; to itself too.
+  // Rank a sends 100 a + b, b + 1 times, to rank b, and to itself.
   const int me = world->rank(), ranks = world->size();
   std::vector<std::vector<std::int32_t>> out, in;
   for (int peer = 0; peer < ranks; ++peer) {
@@ -62,7 +63,7 @@ TEST(Ranks, ExchangeWithAll) {
 }
 
 TEST(Ranks, AMessageOfAnotherSizeIsAnError) {
-  if (launched_by_processes()) GTEST_SKIP() << "ends the connection";
+  if (launched_by_processes()) GTEST_SKIP() << "over sockets such a message ends the connection";
   if (world->size() < 2 || world->rank() > 1) return;
   double value = 0;
   const Parcel send{1, &value, {4}}, receive{0, &value, {8}};
@@ -73,12 +74,12 @@ TEST(Ranks, AMessageOfAnotherSizeIsAnError) {
 }
 
 TEST(Ranks, AnErrorNamesRankAndCall) {
-  if (launched_by_processes()) GTEST_SKIP() << "MPI's calls";
+  if (launched_by_processes()) GTEST_SKIP() << "only MPI's calls have names";
   float value = 0;
   const Parcel nobody{world->size(), &value, {4}};
   try {
     world->exchange(Stream::Halo, {&nobody, 1}, {}, 1);
-    ADD_FAILURE() << "sent to a rank that is not there";
+    ADD_FAILURE() << "no error, though no such rank exists";
   } catch (const CommunicationError& error) {
     EXPECT_NE(
         std::string(error.what()).find(fmt::format("rank {}: MPI_Isend failed: ", world->rank())),
@@ -100,7 +101,7 @@ TEST(Ranks, OverlappingGroups) {
   }
 }
 
-/// Of sums that sixteen bits hold exactly.
+/// The sums are numbers that sixteen bits hold exactly.
 template <class Narrow>
 void expect_narrow_sums(DataType type) {
   const int me = world->rank(), ranks = world->size();
@@ -146,7 +147,7 @@ TEST(Ranks, MessagesAndSumsUnderWay) {
   world->overlap(false);
 }
 
-/// As if each rank's memory were a device's; what is uploaded must be what has arrived.
+/// Treats each rank's memory as a device's. The uploaded data must be the data that arrived.
 TEST(Ranks, ByWayOfTheHost) {
   const int me = world->rank(), ranks = world->size();
   const auto backend = make_reference_backend();
@@ -161,7 +162,7 @@ TEST(Ranks, ByWayOfTheHost) {
         receive{(me + ranks - 1) % ranks, received.data(), bytes};
     staged.all_reduce(Stream::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
     staged.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 3);
-    sent.assign(sent.size(), -2);  // has been taken over
+    sent.assign(sent.size(), -2);  // the communicator has copied it
     staged.all_reduce(Stream::Gradient, group, later.data(), std::ssize(later), DataType::F32);
     while (!staged.poll(Stream::Halo)) continue;
     staged.synchronize(Stream::Gradient);
@@ -174,8 +175,8 @@ TEST(Ranks, ByWayOfTheHost) {
 }
 
 TEST(Ranks, UnevenPieces) {
-  // The i-th member's piece has i elements (the first has none); element e of rank r's contribution
-  // is r + e.
+  // The i-th member's piece has i elements, so the first has none. Element e of rank r's
+  // contribution is r + e.
   const auto group = world->group(all_ranks());
   std::vector<std::int64_t> counts;
   for (int rank = 0; rank < world->size(); ++rank) counts.push_back(rank);
@@ -217,7 +218,7 @@ TEST(Ranks, AGroupOfOneCopies) {
 
 }  // namespace
 
-/// Rank 0 of a job whose last rank fails would wait for ever.
+/// The last rank fails while rank 0 would wait for it forever.
 void fail_on_last_rank(Communicator& communicator) {
   if (communicator.rank() == communicator.size() - 1)
     throw CommunicationError("this rank fails on purpose");

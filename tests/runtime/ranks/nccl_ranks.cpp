@@ -1,5 +1,5 @@
-// NCCL between processes that share devices, if need be. "launch RANKS" starts as many; 77, which
-// ctest takes for skipped, where there is no device.
+// NCCL between processes, which share devices if need be. "launch RANKS" starts as many. Exits with
+// 77, which ctest counts as skipped, if there is no device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ std::vector<int> all_ranks() {
   return all;
 }
 
-/// This rank and the others with the same remainder by two.
+/// Returns this rank and the others with the same remainder by two.
 std::vector<int> every_other_rank() {
   std::vector<int> ranks;
   for (int rank = world->rank() % 2; rank < world->size(); rank += 2) ranks.push_back(rank);
@@ -38,7 +38,7 @@ std::vector<int> every_other_rank() {
 }
 
 TEST(NcclRanks, ExchangeWithAll) {
-  // Rank a sends 100 a + b to b, b + 1 times; to itself too.
+  // Rank a sends 100 a + b, b + 1 times, to rank b, and to itself.
   const int me = world->rank(), ranks = world->size();
   std::vector<std::unique_ptr<OnDevice<std::int32_t>>> out, in;
   std::vector<Parcel> sends, receives;
@@ -69,7 +69,7 @@ TEST(NcclRanks, SumsOfOverlappingGroups) {
   }
 }
 
-/// Element e of rank r's contribution is r + e.
+/// Checks sums and gathered pieces; element e of rank r's contribution is r + e.
 void reduce_and_gather(const std::vector<std::int64_t>& counts) {
   const auto group = world->group(all_ranks());
   const auto me = static_cast<std::size_t>(world->rank()), ranks = counts.size();
@@ -105,7 +105,7 @@ TEST(NcclRanks, ReplayWhatWasCaptured) {
     device->wait(Stream::Compute, device->record(Stream::Gradient));
     world->exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 1);
   };
-  verbs();  // connects
+  verbs();  // the first calls open the connections
   for (const Stream stream : {Stream::Gradient, Stream::Halo}) world->synchronize(stream);
   const auto work = device->capture(verbs);
   for (int i = 0; i < 2; ++i) {
@@ -113,7 +113,7 @@ TEST(NcclRanks, ReplayWhatWasCaptured) {
     world->replayed();
     world->synchronize(Stream::Compute);
   }
-  const auto factor = static_cast<float>(ranks * ranks * ranks);  // the first time, and two replays
+  const auto factor = static_cast<float>(ranks * ranks * ranks);  // one launch and two replays
   EXPECT_EQ(values.get(), (std::vector<float>{factor, 2 * factor}));
   EXPECT_EQ(passed.get(), values.get());
 }

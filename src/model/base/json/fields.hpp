@@ -1,13 +1,13 @@
 #pragma once
-// The list of a struct's members, made once: whoever writes, reads or varies a whole value goes by
-// it. A struct T has one if T::fields() returns a tuple of Field, one for each member, in order.
+// The list of a struct's members, made once. Code that writes, reads or compares whole values uses
+// this list. A struct T has one if T::fields() returns a tuple with one Field per member, in order.
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
 
 namespace stratplan {
 
-/// A member, and its name in files.
+/// A member and its name in files.
 template <class PointerToMember>
 struct Field {
   const char* name;
@@ -23,7 +23,7 @@ concept HasFields = requires {
 
 namespace detail {
 
-/// Initializes any member. Used in unevaluated expressions alone.
+/// Converts to the type of any member. Used only in unevaluated expressions.
 struct AnyValue {
   template <class T>
   operator T() const;
@@ -39,7 +39,8 @@ constexpr std::size_t count_members() {
 
 }  // namespace detail
 
-/// Members of an aggregate without bases or C arrays: as many as its braces take initializers.
+/// The number of members of an aggregate without bases or C arrays: as many as its braces accept
+/// initializers.
 template <class T>
 constexpr std::size_t member_count() {
   static_assert(std::is_aggregate_v<T>);

@@ -1,5 +1,5 @@
-// Parsing with places, and the fingerprint. What a document must look like is in schema.cpp, how
-// files are written in file.cpp.
+// Parsing of JSON, with the line and column of errors, and fingerprints. schema.cpp validates
+// documents, system/file.cpp writes them.
 #include "model/base/json/json.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ std::string contents_of(const std::string& path) {
   return contents;
 }
 
-/// "line 3, column 14" of the byte at `offset`, both counted from 1.
+/// Returns "line 3, column 14" for the byte at `offset`. Lines and columns count from 1.
 std::string place(const std::string& text, std::size_t offset) {
   offset = std::min(offset, text.size());
   const auto begin = text.begin();
@@ -51,7 +51,7 @@ std::string place(const std::string& text, std::size_t offset) {
   return fmt::format("line {}, column {}", line, column);
 }
 
-/// The parser's own words without its error number, place and running text.
+/// Returns the parser's message without its error number and place.
 std::string complaint(const Json::parse_error& error, const std::string& text) {
   if (error.byte > text.size()) {
     return "the file ends too early (truncated?)";
@@ -67,7 +67,7 @@ std::string complaint(const Json::parse_error& error, const std::string& text) {
   return "not JSON: " + words;
 }
 
-/// Watches nesting, keys and integers while the parser builds the document.
+/// Checks nesting, duplicate keys and integers while the parser builds the document.
 class Watch {
  public:
   explicit Watch(const std::string& file) : file_(file) {}
@@ -99,7 +99,7 @@ class Watch {
   static constexpr std::uint64_t largest_integer = std::numeric_limits<std::int64_t>::max();
 
   const std::string& file_;
-  std::vector<std::set<std::string>> keys_;  ///< of the objects that are open, outermost first
+  std::vector<std::set<std::string>> keys_;  ///< keys of each open object, outermost first
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Json, declared alone, for headers of data that only name it: json.hpp costs each source that
-// includes it seconds of compilation.
+// A forward declaration of Json, for headers that only name the type. Including json.hpp costs
+// each source seconds of compilation.
 #include <nlohmann/json_fwd.hpp>
 
 namespace stratplan {

@@ -1,9 +1,9 @@
-// A document against its JSON Schema. The validator decides whether and where a document is wrong;
-// what to say about it is read off the schema at that place, so that a user sees one line of what
-// was expected instead of the validator's trail.
+// Validates a document against its JSON Schema. The validator decides whether and where a document
+// is wrong. The message is made from the schema at that place, so a user sees one line that says
+// what was expected.
 
-// GCC 12 mistakes std::regex, which the validator uses, for uninitialized memory when the address
-// sanitizer is on.
+// With the address sanitizer on, GCC 12 warns wrongly of uninitialized memory in std::regex, which
+// the validator uses.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 #include <fmt/format.h>
@@ -37,11 +37,11 @@ Json schema_of(const std::string& kind) {
   SP_ASSERT(false, "no schema for kind {}", kind);
 }
 
-/// Object keys and array indices from the root to an offence.
+/// Object keys and array indices from the root to a violation.
 using Path = std::vector<std::string>;
 
-/// Where the deepest offence is: the outer ones only repeat that something within is wrong. Nothing
-/// if the document is valid.
+/// Returns the path of the deepest violation, or nothing if the document is valid. Outer violations
+/// only say that something within is wrong.
 std::optional<Path> deepest_offence(const Json& document, const Json& schema_document) {
   const nlohmann::json plain_schema = schema_document;
   const nlohmann::json plain_document = document;
@@ -62,7 +62,7 @@ std::optional<Path> deepest_offence(const Json& document, const Json& schema_doc
   SP_ASSERT(deepest != nullptr, "an invalid document without an offence");
   Path path;
   for (std::size_t i = 1; i < deepest->context.size();
-       ++i) {  // the first is "<root>", the others "[key]"
+       ++i) {  // the first entry is "<root>", all others have the form "[key]"
     path.push_back(deepest->context[i].substr(1, deepest->context[i].size() - 2));
   }
   return path;
@@ -97,8 +97,8 @@ bool type_matches(const Json& value, const Json& schema) {
          });
 }
 
-/// Of a choice between schemas the first that fits the value's type; the schema itself if there is
-/// no choice or none fits.
+/// Returns the first alternative of anyOf or oneOf that fits the value's type. Returns the schema
+/// itself if it has no alternatives or none fits.
 const Json& alternative_for(const Json& root, const Json& schema, const Json& value) {
   for (const char* choice : {"anyOf", "oneOf"}) {
     if (schema.contains(choice)) {
@@ -116,7 +116,8 @@ std::string join(const std::vector<std::string>& words, const std::string& separ
   return fmt::format("{}", fmt::join(words, separator));
 }
 
-/// "a list of 2 integers >= 1", or in the plural "lists of 2 integers >= 1".
+/// Describes the values that a schema allows: "a list of 2 integers >= 1", or in the plural "lists
+/// of 2 integers >= 1".
 std::string describe(const Json& root, const Json& schema, bool plural = false);
 
 std::string describe_type(const Json& root, const Json& schema, const std::string& type,
@@ -196,7 +197,7 @@ std::string describe(const Json& root, const Json& schema_or_reference, bool plu
   return (parts.empty() ? "a value" : join(parts, " or ")) + describe_bounds(schema);
 }
 
-/// One step of a path down the schema; null if nothing is said about what lies there.
+/// Returns the schema of a member or element `key`, or null if `schema` says nothing about it.
 Json child_schema(const Json& schema, const std::string& key) {
   if (schema.contains("properties") && schema["properties"].contains(key)) {
     return schema["properties"][key];
@@ -250,7 +251,7 @@ std::string explain(const Json& root, const Json& schema_here, const Json& value
   return fmt::format("expected {}, found {}{}", describe(root, schema), found, hint);
 }
 
-/// The document's pointer: keys with ~ and / escaped.
+/// Returns the JSON pointer of a path, with ~ and / in keys escaped.
 std::string pointer_to(const Path& path) {
   Json::json_pointer pointer;
   for (const std::string& key : path) {
@@ -259,7 +260,7 @@ std::string pointer_to(const Path& path) {
   return pointer.to_string();
 }
 
-/// What kind of file the document is; empty: none.
+/// Returns the kind of file whose schema the document satisfies, or an empty text if there is none.
 std::string kind_of(const Json& document) {
   for (const auto& [name, text] : embedded_schemas) {
     if (!name.empty() && !deepest_offence(document, Json::parse(text))) {
@@ -275,10 +276,9 @@ void validate_json(const Json& document, const std::string& kind, const std::str
   if (document.is_object() && document.contains("schema_version") &&
       document["schema_version"].is_number_integer() &&
       document["schema_version"] != known_version) {
-    throw InputError(
-        file, "/schema_version",
-        fmt::format("expected version {} of {}.json, the one that is read here, found {}",
-                    known_version, kind, document["schema_version"].dump()));
+    throw InputError(file, "/schema_version",
+                     fmt::format("expected version {} of {}.json, found {}", known_version, kind,
+                                 document["schema_version"].dump()));
   }
   const Json root = schema_of(kind);
   const std::optional<Path> path = deepest_offence(document, root);

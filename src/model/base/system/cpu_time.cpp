@@ -24,8 +24,8 @@ Seconds used_by(int whom) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// The first line of /proc/stat (proc(5)), in ticks: cpu user nice system idle iowait irq softirq
-/// steal ...
+/// Returns the machine's busy time from the first line of /proc/stat (proc(5)), which counts ticks:
+/// cpu user nice system idle iowait irq softirq steal ...
 Seconds busy_time() {
   std::ifstream file("/proc/stat");
   std::string cpu;

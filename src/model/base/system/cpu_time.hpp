@@ -1,31 +1,31 @@
 #pragma once
-// Processor time: what this process used, and how much of the machine others used meanwhile. One
-// busy stranger makes medians several times as long.
+// Processor time of this process, and the share of the machine that other processes used meanwhile.
+// One busy foreign process can make measured medians several times as long.
 #include "model/base/units.hpp"
 
 namespace stratplan {
 
-/// Processor time up to one moment. Zero where the system does not tell.
+/// Processor times up to one moment. Zero if the system does not tell them.
 struct CpuReading {
-  Seconds busy{};      ///< since the machine started: all cores, all processes, and what a
+  Seconds busy{};      ///< all cores and processes since the machine started, plus time that a
                        ///< hypervisor took away
-  Seconds own{};       ///< of this process, all threads
-  Seconds wall{};      ///< of a clock that never goes back
-  Seconds children{};  ///< of its children that have ended and were waited for
+  Seconds own{};       ///< this process, all threads
+  Seconds wall{};      ///< a clock that never goes back
+  Seconds children{};  ///< children of this process that have ended and were waited for
 };
 CpuReading read_cpu();
 
-/// Share of the machine's processor time between two readings that was neither idle nor used by
-/// `own`, the observed processes together. From 0 to 1.
+/// Returns the share, from 0 to 1, of the machine's processor time between two readings that was
+/// neither idle nor used by the observed processes. `own`: the time that these processes used.
 double foreign_share(const CpuReading& before, const CpuReading& after, Seconds own, int cores);
 
-/// Above this share of the machine a measurement is worth repeating.
+/// A measurement is worth repeating if its foreign_share() is above this share.
 inline constexpr double tolerated_foreign_load = 0.04;
 
-/// Cores of the machine; hardware threads count.
+/// The number of cores of the machine. Each hardware thread counts.
 int online_cores();
-/// Cores that this process may use; hardware threads of one core count once, as mpirun counts its
-/// slots.
+/// The number of cores that this process may use. Hardware threads of one core count once, as in
+/// mpirun's slots.
 int usable_cores();
 
 }  // namespace stratplan

@@ -1,4 +1,4 @@
-// Documents that satisfy their own schemas, and where the program's own files lie.
+// Writes documents that satisfy their schemas, and finds the program's own folders.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An environment variable that is set to something.
+/// Returns the value of an environment variable, or nullptr if it is unset or empty.
 const char* setting(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : nullptr;
@@ -25,9 +25,9 @@ void write_document(const fs::path& path, const std::string& kind, const Json& d
   const std::string text = document.dump(1) + "\n";
   try {
     validate_json(Json::parse(text), kind,
-                  path.string());  // as a reader will see it: NaN would be null
+                  path.string());  // checks what a reader will see: NaN is written as null
   } catch (const InputError& error) {
-    SP_ASSERT(false, "a document that this program wrote: {}", error.what());
+    SP_ASSERT(false, "this program made an invalid document: {}", error.what());
   }
   write_file_atomically(path, text);
 }
@@ -48,8 +48,8 @@ fs::path data_folder(const std::string& name) {
     tried += (tried.empty() ? "" : ", ") + (place / name).string();
   }
   throw EnvironmentError(
-      fmt::format("the folder of shipped {} is in none of {}; set STRATPLAN_DATA_DIR to the folder "
-                  "that holds it",
+      fmt::format("the folder of shipped {} was not found at {}; set STRATPLAN_DATA_DIR to the "
+                  "folder that holds it",
                   name, tried));
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_links = 40;  ///< Linux's own limit
+constexpr int most_links = 40;  ///< Linux's limit for symbolic links in one path
 constexpr std::size_t longest_name = 100;
 
 [[noreturn]] void cannot_write(const fs::path& path, const std::string& reason) {
@@ -35,7 +35,8 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// The descriptor of this process that `path` stands for: /dev/stdout is a link to /proc/self/fd/1.
+/// Returns the descriptor of this process that `path` stands for, if it does. For example,
+/// /dev/stdout is a link to /proc/self/fd/1.
 std::optional<int> own_descriptor(const fs::path& path) {
   std::error_code ignored;
   if (fs::canonical(folder_of(path), ignored) != fmt::format("/proc/{}/fd", ::getpid())) {
@@ -48,9 +49,11 @@ std::optional<int> own_descriptor(const fs::path& path) {
                                                                   : std::nullopt;
 }
 
+/// How bytes get to an output: through a new file beside it, through the device or FIFO itself, or
+/// through a descriptor of this process.
 enum class Way { Beside, Through, Descriptor };
 
-/// Where a path leads, and how bytes get there.
+/// The end of a path's symbolic links, and how bytes get there.
 struct Destination {
   fs::path end;
   Way way = Way::Beside;
@@ -58,7 +61,7 @@ struct Destination {
 
 Destination destination_of(const fs::path& path) {
   if (path.native().find('\0') != std::string::npos) {
-    cannot_write(path.c_str(), "the name goes on behind a NUL character");
+    cannot_write(path.c_str(), "the name contains a NUL character");
   }
   fs::path at = path;
   std::error_code ignored;
@@ -86,8 +89,8 @@ Destination destination_of(const fs::path& path) {
   cannot_write(path, ELOOP);
 }
 
-/// Makes the rename itself durable. Some file systems cannot do that for a folder; the file's
-/// contents are safe either way.
+/// Makes a rename in the folder durable. Failures are ignored: some file systems cannot synchronize
+/// a folder, and the file's contents are safe anyway.
 void synchronize_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
@@ -96,7 +99,8 @@ void synchronize_folder(const fs::path& folder) {
   }
 }
 
-/// Does not wait for a FIFO's reader, who may never come. Writing waits for the reader as usual.
+/// Opens a device or FIFO without waiting for a FIFO's reader, which may never come. Writes then
+/// wait for the reader as usual.
 int open_through(const fs::path& end) {
   const int descriptor = ::open(end.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor >= 0) {
@@ -110,7 +114,8 @@ bool allowed_in_names(char c) {
          c == '_' || c == '+' || c == '-';
 }
 
-/// A dot hides a file, or leads out of the folder; a dash makes an option of its name.
+/// Whether a file name may begin like this. A dot would hide the file or lead out of the folder. A
+/// dash would turn the name into an option of commands.
 bool allowed_first(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.front() != '-';
 }
@@ -144,7 +149,8 @@ OutputFile::~OutputFile() {
   }
 }
 
-/// O_EXCL follows no link that somebody has put there, and takes no file from another process.
+/// Creates the temporary file. O_EXCL neither follows a link that lies there nor opens a file of
+/// another process.
 void OutputFile::open_beside() {
   for (int attempt = 0; attempt == 0 || (descriptor_ < 0 && errno == EEXIST && attempt < 100);
        ++attempt) {

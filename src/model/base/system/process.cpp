@@ -34,7 +34,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// Runs in the child between fork and exec: only calls that are safe there.
+/// Executes the program. Runs in the child between fork and exec, so it makes only calls that are
+/// safe there.
 [[noreturn]] void become(const ProcessStart& start, char* const* command, char* const* environment,
                          int failure_pipe) {
   prctl(PR_SET_PDEATHSIG, start.with_its_parent);
@@ -55,7 +56,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 int start_process(const ProcessStart& start) {
   const auto command = pointers(start.command);
   const auto variables = start.environment ? pointers(*start.environment) : std::vector<char*>();
-  std::array<int, 2> failure_pipe{};  // closes with a successful exec
+  std::array<int, 2> failure_pipe{};  // a successful exec closes it
   if (pipe2(failure_pipe.data(), O_CLOEXEC) != 0) cannot_start(start, errno);
   const pid_t child = fork();
   if (child == 0)

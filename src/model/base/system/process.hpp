@@ -1,5 +1,5 @@
 #pragma once
-// Programs that this one starts, and the signals that ask it to stop meanwhile. Linux.
+// Child processes, and the signals that ask this process to stop. For Linux.
 #include <array>
 #include <csignal>
 #include <optional>
@@ -10,38 +10,39 @@ namespace stratplan {
 
 /// A child process to be started. No shell is involved.
 struct ProcessStart {
-  std::string program;               ///< path of its file
-  std::vector<std::string> command;  ///< its arguments, its name first
-  /// "NAME=value" each; nothing: this process's.
+  std::string program;               ///< path of the executable file
+  std::vector<std::string> command;  ///< arguments, beginning with the program's name
+  /// Entries "NAME=value"; nothing: the child inherits the environment of this process.
   std::optional<std::vector<std::string>> environment{};
-  int standard_output = -1;       ///< descriptor; -1: this process's
-  std::vector<int> kept_open{};   ///< descriptors that it has, too, though they close on exec
-  int with_its_parent = SIGTERM;  ///< the signal that it gets when this process is gone
+  int standard_output = -1;       ///< descriptor; -1: the same as this process's
+  std::vector<int> kept_open{};   ///< close-on-exec descriptors that the child keeps nevertheless
+  int with_its_parent = SIGTERM;  ///< the signal that the child gets when this process ends
 };
 
-/// Its process id. Throws EnvironmentError, with the system's reason, if it cannot be executed.
+/// Starts the child and returns its process id. Throws EnvironmentError, with the system's reason,
+/// if the program cannot be executed.
 int start_process(const ProcessStart& start);
 
-/// The status (wait(2)) of a child that has ended; nothing while it runs.
+/// Returns the status (wait(2)) of a child that has ended, or nothing while it runs.
 std::optional<int> look_for_end(int process);
-/// The same once it has ended.
+/// Waits until a child has ended, and returns its status (wait(2)).
 int wait_for_end(int process);
 
-/// Notes which signal last asked this process to stop, instead of obeying it, while this lives.
-/// One at a time.
+/// While an object of this class lives, signals that ask this process to stop are recorded instead
+/// of obeyed. Only one object may live at a time.
 class StopSignals {
  public:
-  /// SIGINT and SIGTERM, and SIGUSR1 where that asks for a checkpoint.
+  /// Records SIGINT and SIGTERM; with checkpoints also SIGUSR1, which asks for one.
   explicit StopSignals(bool with_checkpoints);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// The last one; 0: none.
+  /// The last signal that arrived; 0: none.
   static int seen();
-  /// How many there were: each is passed on, the second of a kind, too.
+  /// The number of signals so far, so that a caller passes on repeated signals too.
   static int count();
-  /// Whether a terminal sent it, which sends it to the children, too.
+  /// Whether a terminal sent the last signal. A terminal sends it to the children too.
   static bool from_terminal();
 
  private:
@@ -50,9 +51,9 @@ class StopSignals {
   std::size_t count_;
 };
 
-/// Path of this very program. Throws EnvironmentError where /proc is missing.
+/// Returns the path of the running program. Throws EnvironmentError if /proc is missing.
 std::string own_executable();
-/// Where a program lies on $PATH.
+/// Returns the path of a program on $PATH, or nothing if there is none.
 std::optional<std::string> find_on_path(const std::string& program);
 
 }  // namespace stratplan

@@ -16,8 +16,7 @@ ProcessState state_of_process(int process) {
   std::getline(file, text, '\0');
   ProcessState found;
   found.process = process;
-  // The program's name stands in parentheses and may hold anything, parentheses and newlines
-  // included.
+  // The program's name is in parentheses and may itself contain parentheses and newlines.
   const std::size_t begin = text.find('('), end = text.rfind(')');
   if (begin == std::string::npos || end == std::string::npos) return found;
   found.name = text.substr(begin + 1, end - begin - 1);

@@ -1,12 +1,12 @@
 #pragma once
-// What a file of ours says of where it comes from.
+// The record in a written file of where the file comes from.
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"
 
 namespace stratplan {
 
-/// Program, command, date, machine and whatever else its writer knew, by name: a JSON object. No
+/// A JSON object with program, command, date, machine and whatever else the writer knew. No
 /// prediction depends on it.
 class Provenance {
  public:
@@ -14,7 +14,7 @@ class Provenance {
   explicit Provenance(const Json& object);
 
   Json json() const;
-  /// What stands under a name; empty if nothing does, or no text.
+  /// Returns the text under a name; empty if there is none, or if the value is not a text.
   std::string text(const std::string& name) const;
   void set(const std::string& name, const std::string& text);
   void set(const std::string& name, double number);

@@ -9,7 +9,8 @@
 namespace stratplan {
 namespace {
 
-/// Nothing for a regular file, and where nothing is known.
+/// Returns the kind of anything that is not a regular file; nullptr for a regular file, and if the
+/// kind is unknown.
 const char* other_kind(std::filesystem::file_type type) {
   using Type = std::filesystem::file_type;
   switch (type) {

@@ -3,10 +3,9 @@
 
 namespace stratplan {
 
-/// Throws InputError if `path` leads to anything but a regular file: a folder, a FIFO (opening one
-/// waits for a writer, without end if none comes), a socket or
-/// a device (which need not end). Where there is nothing at all it returns, for opening it says
-/// why.
+/// Throws InputError if `path` leads to something other than a regular file: a folder, a socket, a
+/// FIFO (opening it could wait for a writer for ever) or a device (its data need not end). Returns
+/// if nothing is there, because opening the path then reports the reason.
 void expect_regular_file(const std::string& path);
 
 }  // namespace stratplan

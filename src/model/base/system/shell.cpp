@@ -9,7 +9,8 @@
 namespace stratplan {
 namespace {
 
-/// ASCII's, whatever the locale: bytes of UTF-8's longer characters are none.
+/// Whether a byte is an ASCII control character, in any locale. Bytes of longer UTF-8 characters
+/// are not.
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 bool is_plain(char c) {
@@ -18,7 +19,7 @@ bool is_plain(char c) {
   return plain.find(c) != std::string_view::npos;
 }
 
-/// A word that must not reach a terminal as it is.
+/// Returns the word with its control characters escaped, so that a terminal can show it.
 std::string with_escapes(const std::string& word) {
   std::string text;
   for (const char c : word)
@@ -32,7 +33,7 @@ std::string with_escapes(const std::string& word) {
 std::string shell_word(const std::string& word) {
   if (std::ranges::any_of(word, is_control))
     throw UsageError(
-        fmt::format("expected a word without control characters, for a shell's line: found \"{}\"",
+        fmt::format("expected a word without control characters, for a command line: found \"{}\"",
                     with_escapes(word)));
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string quoted = "'";

@@ -14,15 +14,16 @@
 namespace stratplan {
 namespace {
 
-/// Programs that this one starts get the default back, unlike SIG_IGN.
+/// A handler that does nothing, so that the failed call returns an error. Unlike SIG_IGN, a handler
+/// is not inherited by programs that this process starts.
 void turn_into_error(int) {}
 
 }  // namespace
 
 void prepare_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest number that is free is the one that was found closed. Without /dev/null nothing
-    // can be said.
+    // open() returns the lowest free number, which is the descriptor that was found closed. Without
+    // /dev/null there is no place for a message either.
     if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor)
       ::_exit(static_cast<int>(ExitCode::Environment));
   }
@@ -31,7 +32,7 @@ void prepare_standard_streams() {
 }
 
 void flush_standard_output() {
-  errno = EIO;  // of an earlier failure that leaves nothing to flush
+  errno = EIO;  // reported if an earlier write failed and nothing is left to flush
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     throw EnvironmentError(standard_output_failure(errno));
 }

@@ -1,12 +1,12 @@
 #pragma once
-// What this machine calls itself.
+// The name of this machine.
 #include <string>
 
 namespace stratplan {
 
-/// "AMD EPYC", as the processor calls itself.
+/// Returns the processor's model name from /proc/cpuinfo ("AMD EPYC"), or "unknown".
 std::string cpu_model();
-/// What measured profiles of this machine and timings on it are named by: "AMD EPYC, 2 cores".
+/// Returns the name under which profiles and timings of this machine are kept: "AMD EPYC, 2 cores".
 std::string this_machine();
 
 }  // namespace stratplan

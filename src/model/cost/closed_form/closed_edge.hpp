@@ -23,7 +23,7 @@ class ClosedEdge {
 
   /// Seconds between two candidates.
   double cost(int home_candidate, int wanted_candidate) const;
-  /// As LargeTable::through. `forward`: the costs are those of the home end.
+  /// Implements LargeTable::through. `forward`: the costs belong to the home end.
   std::vector<double> through(bool forward, std::span<const double> costs,
                               std::span<const double> limits) const;
   /// A lower bound of through(), as if digits were always placed in the best way.
@@ -31,7 +31,7 @@ class ClosedEdge {
                                        std::span<const double> limits) const;
 
  private:
-  /// What is known of one axis, by the numbers of parts that occur at either end.
+  /// The data of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
     std::vector<std::size_t> home_row, wanted_column;   ///< by kind
@@ -40,7 +40,7 @@ class ClosedEdge {
     std::vector<AxisReading::Sizes> sizes;
     /// same order as `sizes`; stored apart, so that sizes are contiguous
     std::vector<AxisReading::Along> along;
-    /// What two splits of the axis have in common. Filled only where `plain` is false.
+    /// The common part of two splits of the axis. Filled only where `plain` is false.
     struct Met {
       Meeting meeting;
       float own_forward = 1, own_backward = 1;

@@ -11,7 +11,7 @@
 namespace stratplan {
 namespace {
 
-/// What one block needs from the other end's blocks.
+/// The elements that one block needs from the other end's blocks.
 struct Place {
   std::int64_t needed = 0, blocks = 0;  ///< counted with repetitions
   std::int64_t own = 0,
@@ -159,8 +159,8 @@ class Reading {
     }
   }
 
-  /// What the first block of a group needs before the group, and the last block behind it, at
-  /// least.
+  /// The least number of elements that the first block of a group needs before the group, and that
+  /// the last block needs behind it.
   std::pair<std::int64_t, std::int64_t> far_at_border() const {
     constexpr auto none = std::numeric_limits<std::int64_t>::max();
     std::int64_t before = none, behind = none, blocks_before = none, blocks_behind = none;

@@ -1,6 +1,7 @@
 #pragma once
-// The cost of an edge. One direction costs the time of everything that the worst rank receives, by
-// how near it comes from (ArrivalCounts). An edge costs both directions together.
+// The cost of an edge. One direction costs the time of everything that the worst rank receives.
+// Data from near ranks cost less than data from far ranks (ArrivalCounts). An edge costs both
+// directions together.
 //
 // The cost of a pair of candidates is exact. Over all candidates the cost is bounded from below
 // from the splits of both ends along each axis alone. The elements that a rank needs multiply over
@@ -8,7 +9,7 @@
 // axis. Along each axis this rank has a block with as much halo as blocks in the middle have. If
 // the digits of an axis lie apart, a rank with nothing in common along that axis can be chosen in
 // addition, provided that the axis' own block is free. Such an axis counts with the smallest block.
-// tests/model/cost/edge_model_test.cpp compares the bound with the exact cost.
+// tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -44,7 +45,7 @@ class AxisReading {
   struct Sizes {
     float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
     float readers = 1, held = 1, held_and_wanted = 1;  ///< backward: with repetitions
-    /// Shares of the above that every other rank has at least.
+    /// Every other rank has at least these shares of the counts above.
     float least_homes = 1, least_wanted = 1, least_readers = 1, least_held = 1;
     Sizes& operator*=(const Sizes& other) {
       homes *= other.homes;
@@ -101,7 +102,7 @@ class Choice {
   /// `cut`: number of axes whose blocks are not plain. `at_best`: meetings are the best of several
   /// ends, and no single end has more in common.
   Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
-  /// What the ends have in common along an axis whose blocks are not plain.
+  /// The common part of both ends along an axis whose blocks are not plain.
   Meeting along(Meeting meeting, const AxisReading::Along& blocks);
   /// Adds an axis along which the rank is apart. Returns false if no further axis can be apart.
   bool takes_apart(float own_forward, float own_backward);

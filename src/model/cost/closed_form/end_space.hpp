@@ -25,8 +25,8 @@ class EndSpace {
   /// `space` must outlive this object.
   explicit EndSpace(const GridSpace& space);
 
-  /// The number of parts along each axis, and of ranks that contribute to the same block's
-  /// gradient.
+  /// The number of parts along each axis, and the number of ranks that contribute to the same
+  /// block's gradient.
   struct Kind {
     std::array<int, axis_count> parts{1, 1, 1, 1, 1};
     int terms = 1;
@@ -58,7 +58,7 @@ class EndSpace {
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
   /// A row over place_of_parts() of the other end: the most that this end's digits can have in
-  /// common with any digits of so many parts. Entries are indices of meetings().
+  /// common with any digits of that number of parts. Entries are indices of meetings().
   const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
     return pools_[axis].best_row(pools_[axis].best_by_home, digits);
   }

@@ -7,7 +7,7 @@
 namespace stratplan {
 namespace {
 
-/// Looks at what passes read.
+/// Records which tensors of the forward phase the backward passes read.
 class Reads : public PassSink {
  public:
   void declare(const Use& tensor, const TensorSpec& spec) override {

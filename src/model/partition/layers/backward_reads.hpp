@@ -1,15 +1,16 @@
 #pragma once
-// What the backward phase reads of what the forward phase made: it follows from the passes.
+// Which tensors of the forward phase the backward phase reads. The answer follows from the passes.
 #include "model/network/network.hpp"
 
 namespace stratplan {
 
 struct BackwardReads {
-  bool inputs = false;  ///< of the layer
-  bool output = false;  ///< its own, or what it makes beside that (the places of maxima)
+  bool inputs = false;  ///< the layer's inputs
+  /// the layer's output, or another tensor that is made with it (the places of maxima)
+  bool output = false;
 };
 
-/// Of a layer that is on its own, not fused with others.
+/// Returns what the layer's backward phase reads if the layer is not fused with others.
 BackwardReads backward_reads(const Network& network, LayerIndex layer);
 
 /// Whether some consumer's backward phase reads the layer's output to make its own gradients.

@@ -1,5 +1,5 @@
-// Contractions: convolutions, transposed ones, fully connected layers. A fully connected layer is a
-// convolution whose kernel is the whole image (iteration_windows()).
+// Contractions: convolutions, transposed convolutions, fully connected layers. A fully connected
+// layer is a convolution whose kernel is the whole spatial extent (iteration_windows()).
 #include <fmt/format.h>
 
 #include "model/partition/layers/splitting.hpp"
@@ -10,9 +10,9 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that
-/// what stands behind inherits them: they must end where groups do, and then so do those of
-/// channels.
+/// F and C, in this order, split whole groups. Blocks of filters are balanced as in every layer, so
+/// that layers folded behind can inherit them. So each block must end where a group ends. Then
+/// blocks of channels end there too.
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
                              (dim == Dim::C ? grid.parts(Dim::C) : 1),
@@ -20,7 +20,7 @@ std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const Pro
   if (parts > layer.groups())
     return fmt::format("{} splits {} groups of channels", factor_text(dim, grid), layer.groups());
   if (filters == 1 || layer.groups() % parts == 0) return {};
-  return fmt::format("{} cuts {} groups of {} filters elsewhere than between two groups",
+  return fmt::format("{} cuts {} groups of {} filters: a block must end where a group ends",
                      factor_text(dim, grid), layer.groups(), filters);
 }
 
@@ -36,8 +36,8 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   return why_not_alike(layer, dim, grid);
 }
 
-/// Those of a transposed convolution have the input channels outside, the filters inside. Where
-/// there are groups, F and C both split them.
+/// Weights of a transposed convolution have the input channels on the outer axis, the filters on
+/// the inner axis. In a convolution with several groups, F and C both split the outer axis.
 Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   const Shape shape = layer.weights();
   if (!layer.mixes_channels()) {
@@ -51,8 +51,9 @@ Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   return distribution(shape, grid, {{{outer}, {inner}, {}, {}, {}}}, Role::Gathered);
 }
 
-/// The sum over the C ranks lands on all of them, or on each with channels of its own. After an
-/// all-reduce each has the complete gradient of the output, hence of the bias.
+/// After the sum over the C ranks, each of them has the whole output (all-reduce), or channels of
+/// its own (reduce-scatter). After an all-reduce each rank also has the complete gradient of the
+/// output, and so of the bias.
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
   const bool mixes = layer.mixes_channels(),
@@ -78,13 +79,13 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
 
 enum Tensors { Partial, Packed, Gathered, PartialGradient };
 
-/// The sum over the C ranks lands as a reduce-scatter, each with channels of its own.
+/// Whether a reduce-scatter sums over the C ranks and leaves each rank channels of its own.
 bool scatters(const Site& site) {
   return !site.of_head().raw.dims_with(Role::Partial).empty() &&
          site.decomposition.output_layout == OutputLayout::ReduceScatter;
 }
 
-/// Each rank has one term of each output: sums of those of the C ranks.
+/// Sums the terms of the C ranks. Before, each rank has one term of each output.
 void land(const Site& site, PassSink& passes) {
   if (!scatters(site))
     return passes.add(
@@ -100,8 +101,8 @@ void land(const Site& site, PassSink& passes) {
                                                .packed = site.tensor(Packed)}});
 }
 
-/// A transposed convolution is the gradient of the convolution that leads from its output to its
-/// input. The last kernel does what is fused behind.
+/// A transposed convolution is the backward-data pass of a convolution that leads from its output
+/// to its input. The last kernel also computes the layers that are fused behind.
 void forward(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
@@ -126,8 +127,8 @@ void forward(const Site& site, PassSink& passes) {
   passes.add(site.run(bias, {site.output(), site.parameter(What::Bias)}, {site.output()}));
 }
 
-/// The gradient of the bias, and with it that of what is in front of the activation, from which the
-/// other gradients go on.
+/// Adds the gradients of the bias and of a fused activation. Returns the gradient in front of the
+/// activation, which the other gradients need.
 Use backward_bias(const Site& site, PassSink& passes) {
   const LayerIndex activation = site.fusion.activation;
   const Use dy = site.output_gradient(),
@@ -149,8 +150,8 @@ Use backward_bias(const Site& site, PassSink& passes) {
   return before;
 }
 
-/// The gradient of each rank's terms from that of the landed sum: the dual of reduce-scatter is
-/// all-gather; after an all-reduce it is complete.
+/// Returns the gradient of this rank's terms, given the gradient of their sum. The dual of
+/// reduce-scatter is all-gather. After an all-reduce each rank has the complete gradient already.
 Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   if (!scatters(site)) return gradient;
   const Region raw = site.of_head().raw.owned(site.rank);
@@ -165,7 +166,7 @@ Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   return site.tensor(PartialGradient);
 }
 
-/// Backward data first: its transfers are under way while backward filter runs.
+/// Backward data comes first: its transfers are under way while backward filter runs.
 void backward(const Site& site, PassSink& passes) {
   const bool transposed = site.head().kind == LayerKind::TransposedConvolution;
   const Use raw = gather_reduced(site, backward_bias(site, passes), passes);

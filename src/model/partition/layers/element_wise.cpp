@@ -1,5 +1,5 @@
-// Layers that compute each element on its own, or each run of channels: pointwise functions, PReLU,
-// dropout, softmax, local response normalization, sums of tensors, functions of two tensors.
+// Layers that compute each element, or each position's channels, separately: pointwise functions,
+// PReLU, dropout, softmax, local response normalization, sums of tensors, functions of two tensors.
 #include <algorithm>
 
 #include "model/partition/layers/splitting.hpp"
@@ -25,7 +25,7 @@ void prelu_forward(const Site& site, PassSink& passes) {
                       {site.output()}));
 }
 
-/// As in a contraction, what the gradient of x owes to others goes before that of the slopes.
+/// The gradient of x is sent before the gradient of the slopes is computed, as in a contraction.
 void prelu_backward(const Site& site, PassSink& passes) {
   const Use x = site.input(), dy = site.output_gradient(), dx = site.input_gradient(),
             slope = site.parameter_gradient(What::Slope);
@@ -45,7 +45,7 @@ void dropout_forward(const Site& site, PassSink& passes) {
     passes.add(site.run(site.kernel(Dropout), {site.input()}, {site.output()}));
 }
 
-/// The same elements are dropped of the gradient.
+/// The gradient loses the same elements as the input did.
 void dropout_backward(const Site& site, PassSink& passes) {
   site.pass_back(passes, site.kernel(Dropout), {site.output_gradient()});
 }
@@ -79,7 +79,7 @@ void add_forward(const Site& site, PassSink& passes) {
   passes.add(site.run(std::move(kernel), std::move(reads), {site.output()}));
 }
 
-/// Each term has the sum's gradient.
+/// The gradient of each term is the gradient of the sum.
 void add_backward(const Site& site, PassSink& passes) {
   for (std::size_t input = 0; input < site.head().inputs.size(); ++input) {
     if (site.reads_data(input)) continue;
@@ -88,7 +88,8 @@ void add_backward(const Site& site, PassSink& passes) {
   }
 }
 
-/// An input that is read at several places of an axis is needed whole by all who split it.
+/// If an input's elements are repeated along an axis, all ranks that split the axis need the whole
+/// input.
 LayerDistributions distribute_binary(const Layer& layer, const Decomposition& decomposition) {
   LayerDistributions made = distribute_alike(layer, decomposition);
   for (std::size_t input = 0; input < layer.inputs.size(); ++input) {

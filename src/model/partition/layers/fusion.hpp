@@ -1,11 +1,11 @@
 #pragma once
-// Fusion: layers of one block that one pass over memory does. Where a normalization's output goes
-// into an addition and a ReLU and nowhere else, and all of them are split alike, none of what lies
-// between is ever written: forward, the kernel that scales and shifts also adds and activates;
-// backward, the normalization's kernels take the gradient through the activation as they read it,
-// by the sign of what it made. Likewise a contraction and a ReLU: forward, the kernel that makes
-// the output activates it; backward, the gradient of the bias and that of the activation are made
-// in one pass.
+// Fusion: layers of one block that one pass over memory computes. A normalization, an addition and
+// a ReLU are fused if their intermediate results have no other reader and all are split alike. Then
+// no intermediate result is written. Forward, the kernel that scales and shifts also adds and
+// activates. Backward, the normalization's kernels apply the activation's derivative to the
+// gradient as they read it; the sign of the activation's output decides. A contraction and a ReLU
+// are fused likewise. Forward, the kernel that makes the output activates it. Backward, one pass
+// makes the gradients of the bias and of the activation.
 #include <vector>
 
 #include "model/partition/block.hpp"
@@ -14,11 +14,13 @@
 
 namespace stratplan {
 
-///   head             add            activation
-///   a normalization  of two inputs  ReLU, LeakyReLU  each of the two may be missing
-///   a contraction    -              ReLU, LeakyReLU  unless its output comes of a sum over ranks
-///                                                    and no bias is added behind that
-///   any other layer  -              -                on its own
+/// The layers that one pass computes. -1: there is no such layer.
+///   head             add            activation       condition
+///   a normalization  of two inputs  ReLU, LeakyReLU  add or activation may be missing
+///   a contraction    -              ReLU, LeakyReLU  a bias is added; or the layer is not
+///                                                    transposed, and its output is no sum over
+///                                                    ranks
+///   any other layer  -              -                not fused
 struct Fusion {
   LayerIndex head = -1;
   LayerIndex add = -1;
@@ -30,17 +32,17 @@ struct Fusion {
   friend bool operator==(const Fusion&, const Fusion&) = default;
 };
 
-/// A block's layers, each in exactly one fusion, in order. Layers are fused only where each has the
-/// decomposition that it inherits.
+/// Returns the fusions of a block in order. Each layer is in exactly one of them. Layers are fused
+/// only if each has the decomposition that it inherits. `decompositions`: by layer of the block.
 std::vector<Fusion> fuse(const Network& network, const Block& block,
                          const std::vector<Decomposition>& decompositions,
                          const Execution& execution);
 
-/// Of all blocks.
+/// Returns the fusions of all blocks. `decompositions`: by layer of the network.
 std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions,
                              const Execution& execution);
 
-/// Nothing for layers that no other's kernel can do.
+/// Returns the layer's activation if the kernel of another layer can compute it; otherwise nothing.
 std::optional<Activation> activation_of(const Layer& layer);
 
 }  // namespace stratplan

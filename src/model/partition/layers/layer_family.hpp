@@ -1,31 +1,34 @@
 #pragma once
-// Layer families: what partition must know of a kind of layer, in one file each (layers/).
+// Layer families: all that partition knows about a kind of layer. Each family is one file.
 #include "model/partition/layers/site.hpp"
 
 namespace stratplan {
 
-/// A dimension that a layer cannot be split along as it is.
+/// A dimension of a grid along which a layer cannot be split, and why.
 struct Illegal {
   Dim dim = Dim::R;
   std::string reason;
 };
 
-/// Functions of the layers of some kinds. A site's head is of the family.
+/// The functions for the layer kinds of one family. A site's head must be of the family.
 struct LayerFamily {
-  /// Why a layer cannot be split along `dim` at all, or not into so many parts; nothing if it can.
-  /// The grid has more than one.
+  /// Returns why a layer cannot be split along `dim`, or not into that many parts; nothing if it
+  /// can. Requires that the grid has more than one part along `dim`.
   std::optional<std::string> (*why_not)(const Layer& layer, Dim dim, const ProcessGrid& grid);
+  /// Returns the distributions of the layer's tensors, without ranks of the job.
   LayerDistributions (*distribute)(const Layer& layer, const Decomposition& decomposition);
-  /// The passes of one micro-batch. Backward those of a fusion whose output's gradient is there, of
-  /// a loss those of its own.
+  /// Adds the forward passes of one micro-batch.
   void (*forward)(const Site& site, PassSink& passes);
+  /// Adds the backward passes of one micro-batch. The gradient of the fusion's output must exist,
+  /// unless the head is a loss.
   void (*backward)(const Site& site, PassSink& passes);
-  /// Where every rank has work: what blocks must not cut. Optional.
+  /// Optional. Returns the first block border that cuts an indivisible unit; nothing if none does.
+  /// Requires that every rank has work.
   std::optional<Illegal> (*first_cut)(const Layer& layer,
                                       const Decomposition& decomposition) = nullptr;
 };
 
-/// Requires any kind but Input.
+/// Returns the family of a kind. Requires a kind other than Input.
 const LayerFamily& family_of(LayerKind kind);
 
 namespace layers {

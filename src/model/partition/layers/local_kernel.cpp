@@ -6,7 +6,8 @@ namespace stratplan {
 
 namespace {
 
-/// Fills in what a layer's description and its distribution say; what its passes decide stays.
+/// Fills in the attributes that follow from the layer and its distribution. Attributes that the
+/// passes decide stay as they are.
 struct LocalAttributes {
   const Network& network;
   const Layer& layer;
@@ -28,7 +29,7 @@ struct LocalAttributes {
   void operator()(NormalizationAttributes& of) const {
     of.epsilon = layer.as<NormalizationLayer>().epsilon;
   }
-  /// The mean is over the whole batch.
+  /// The mean is over the whole batch, not over one micro-batch.
   void operator()(LossAttributes& of) const {
     const std::int64_t elements = layer.input.elements();
     of.terms =

@@ -1,34 +1,36 @@
 #pragma once
-// A layer's kernels as one rank sees them, by its distributions alone: for lower(), and for whoever
-// wants to know what a kernel costs without a program around it.
+// A layer's kernels on one rank. They follow from the layer's distributions alone, so costs can be
+// computed without a program.
 #include "model/network/network.hpp"
 #include "model/partition/decomposition.hpp"
 #include "model/partition/program/kernel.hpp"
 
 namespace stratplan {
 
-/// The local description shared by a layer's forward and backward kernels: shapes of what the rank
-/// reads and computes, windows with local padding, constants.
+/// Returns the layer's kernel of one kind on one rank: the shapes of what the rank reads and
+/// computes, windows with local padding, constants. Forward and backward kernels have the same
+/// shapes.
 Kernel local_kernel(const Network& network, LayerIndex layer,
                     const LayerDistributions& distributions, int rank, KernelKind kind);
 
-/// The sets of statistics that overlap a rank's samples, and which blocks of samples hold parts of
-/// them.
+/// The statistics sets that a rank sums up, and the blocks of samples that hold parts of them.
 struct StatisticsGroup {
   StatisticsSets sets;
   int first_block = 0, last_block = 0;  ///< along N
-  bool alone = false;                   ///< one set per rank: nobody else has part of it
+  bool alone = false;                   ///< each rank has one set, which no other rank shares
 };
-/// Blocks of samples that share a set form one group: where none straddle ranks that is the rank's
-/// own block, so sets are kept apart and only the spatial parts are summed; otherwise one
-/// zero-filled buffer has all their sets.
+/// Returns a rank's group. Blocks of samples that share a set form one group. If no set straddles
+/// blocks, the group is the rank's own block, and only the spatial parts are summed. Otherwise the
+/// buffer holds all sets of the group's blocks, with zeros for sets without local samples.
 StatisticsGroup statistics_group(const Network& network, LayerIndex layer,
                                  const LayerDistributions& distributions, int rank);
 
-/// The region of a flat tensor: axis C alone.
+/// The region of a flat tensor, which uses axis C alone.
 Region flat(std::int64_t elements);
 
-/// Copies `region` of a tensor to a place of the same shape in another.
+/// Returns the kernel that copies region `from` of one tensor to region `to` of another, or adds it
+/// there. `source` and `destination`: the regions that the two buffers hold. `from` and `to` must
+/// have the same shape.
 Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
                    const Region& to, DataType type, bool accumulate = false);
 

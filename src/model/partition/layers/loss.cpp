@@ -1,5 +1,5 @@
-// Losses: what they compare with, their value on every rank, and the gradient of what they read,
-// all in the forward phase.
+// Losses. In the forward phase they load labels or targets, compute the loss on every rank, and
+// make the gradient of their input.
 #include "model/base/assert.hpp"
 #include "model/partition/layers/splitting.hpp"
 
@@ -12,13 +12,13 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   if (layer.kind == LayerKind::MeanSquaredError) return why_not_alike(layer, dim, grid);
   return why_not_but_channels(layer, dim, grid,
                               layer.kind == LayerKind::DiceLoss
-                                  ? "a label stands for one of all channels"
+                                  ? "each label selects one of all channels"
                                   : "the softmax runs over all channels");
 }
 
 enum Tensors { Gradient, Wanted, Sum, ClassSums };
 
-/// Scaled, where gradients need it.
+/// The kernel of a loss. Its gradient is scaled if the precision needs it.
 template <class Attributes>
 Pass loss_pass(const Site& site, KernelKind kind, std::vector<Use> reads, const Use& loss) {
   Kernel kernel = site.kernel(kind);
@@ -43,7 +43,8 @@ void load(const Site& site, PassSink& passes) {
                                   site.tensor(Wanted), region, global, layer.input[Axis::C]}});
 }
 
-/// Each term counts once: the local sums are added over all ranks but the redundant ones.
+/// A loss that is a mean of terms. The local sums are added over all ranks but the redundant ones,
+/// so that each term counts once.
 void sum_of_terms(const Site& site, PassSink& passes) {
   const KernelKind kind = has_labels(site.head().kind) ? SoftmaxCrossEntropy : MeanSquaredError;
   const std::vector<Use> reads{site.input(), site.tensor(Wanted)};
@@ -66,8 +67,8 @@ void sum_of_terms(const Site& site, PassSink& passes) {
        Occasion::Last});
 }
 
-/// A quotient of sums over all samples and positions: every rank has them before it makes the loss,
-/// which is then the same everywhere, and its gradient.
+/// A loss that is a quotient of sums over all samples and positions. Every rank gets the complete
+/// sums first. Then it computes the loss, which is equal on all ranks, and the gradient.
 void quotient_of_sums(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
   SP_ASSERT(site.network.training.micro_batches == 1, "layer {}: its sums run over the whole batch",

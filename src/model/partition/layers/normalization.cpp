@@ -1,6 +1,6 @@
-// Normalizations by mean and variance: of batches, instances, groups of channels. Instance and
-// group normalization are batch normalization in sets of one sample, which no rank shares but with
-// those that hold other positions.
+// Normalizations by mean and variance: over batches, instances, groups of channels. Instance and
+// group normalization are batch normalization in sets of one sample. A rank shares such a set only
+// with ranks that hold other positions of the sample.
 #include <fmt/format.h>
 
 #include "model/partition/layers/splitting.hpp"
@@ -11,8 +11,8 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// Blocks of channels must be whole groups: the statistics of one that is cut would need a sum over
-/// the ranks of its own.
+/// Blocks of channels must be whole groups. The statistics of a group that is cut would need a sum
+/// over ranks for that group alone.
 std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomposition) {
   if (layer.kind != LayerKind::GroupNorm) return {};
   const ProcessGrid& grid = decomposition.grid;
@@ -30,7 +30,7 @@ std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomp
 
 enum Tensors { Sums, MoreMoments, GradientSums };
 
-/// Over the ranks that hold parts of the same sets.
+/// The sum over the ranks that hold parts of the same sets.
 CollectivePass reduction(const StatisticsGroup& group, const Use& sums) {
   if (group.alone) return {.from = sums, .to = sums};
   return {.from = sums,
@@ -43,8 +43,8 @@ bool keeps_running(const Site& site) {
   return site.head().kind == LayerKind::BatchNorm && site.network.running_momentum != 0;
 }
 
-/// The rank's share of the mean over all sets. A rank's own set (local statistics) weighs as much
-/// as it has of all terms.
+/// Computes the rank's share of the mean over all sets. A rank's own set (local statistics) has the
+/// weight of its share of all terms.
 void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& passes) {
   const Layer& layer = site.head();
   Kernel kernel = site.kernel(BatchNormMoments);
@@ -89,7 +89,7 @@ void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes
   if (keeps_running(site)) contribute_moments(site, group.sets, passes);
 }
 
-/// Which input of the addition is not the head's output.
+/// The input of the addition that is not the head's output.
 std::size_t addend(const Site& site) {
   return site.layer(site.fusion.add).inputs.front() == site.fusion.head ? 1 : 0;
 }
@@ -116,8 +116,8 @@ void forward(const Site& site, PassSink& passes) {
   finish(site, std::move(kernel), site.tensor(Sums), passes);
 }
 
-/// What is added needs the gradient behind the activation as a tensor, so the first pass writes it;
-/// otherwise both passes make it as they read.
+/// A fused addition's other input needs the gradient in front of the activation as a tensor, so the
+/// first kernel writes that tensor. Otherwise both kernels compute this gradient as they read.
 void backward(const Site& site, PassSink& passes) {
   const Fusion& fusion = site.fusion;
   const StatisticsGroup group =

@@ -1,8 +1,8 @@
 #pragma once
-// Passes: what one rank does for a fusion of layers in one micro-batch, before anything has a
-// buffer or a rank of the job. A family of layers (layer_family.hpp) makes them, forward and
-// backward. lower() gives them buffers, ranks and edges; prices, memory and recomputation fold over
-// the same ones. So a layer is described once.
+// Passes: the kernels, loads and collectives of one rank for a fusion of layers in one micro-batch,
+// before they have buffers or ranks of the job. A family of layers (layer_family.hpp) makes the
+// passes, forward and backward. lower() gives them buffers, ranks and edges. Prices, memory and
+// recomputation fold over the same passes. So a layer is described once.
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -13,68 +13,71 @@
 
 namespace stratplan {
 
-/// A tensor that passes read and write, named by what it is to a layer.
+/// A tensor that passes read or write, named by its role for a layer.
 struct Use {
   enum class Role : std::uint8_t {
-    Input,             ///< what the layer needs of its which-th producer
-    Loaded,            ///< that as it is loaded, where the type of activations is another
-    InputGradient,     ///< of that
-    Output,            ///< of the layer: the fusion's last
-    OutputGradient,    ///< of that: the sum of what consumers give
-    Parameter,         ///< `which`: a ParameterSlice::What
-    ConvertedWeights,  ///< the weights in the type of activations; the weights where that is theirs
+    Input,           ///< the part of the which-th producer's output that the layer needs
+    Loaded,          ///< an input as it is loaded, if activations have another type
+    InputGradient,   ///< gradient of the which-th Input
+    Output,          ///< output of the fusion; `layer` is the fusion's last
+    OutputGradient,  ///< gradient of Output: the sum of the consumers' contributions
+    Parameter,       ///< `which`: a ParameterSlice::What
+    /// the weights in the type of activations; if that is their own type, the weights themselves
+    ConvertedWeights,
     ParameterGradient,  ///< `which`: a ParameterSlice::What
     Running,            ///< batch normalization's running statistics
-    Moments,            ///< what this op adds to them
+    Moments,            ///< this step's contribution to the running statistics
     Loss,               ///< F64 scalar, over all micro-batches
     LossScale,          ///< F64, [2]
-    Tensor,             ///< the which-th that the layer's own passes have declared
-    // Of a bucket of parameters, the which-th (parameter_schedule.hpp):
+    Tensor,             ///< the which-th tensor that the layer's own passes have declared
+    // Tensors of the which-th bucket of parameters (parameter_schedule.hpp):
     Values,
-    ValueShare,    ///< what this member updates of the values
+    ValueShare,    ///< the part of the values that this member updates
     NarrowValues,  ///< the values in the type of activations
     Gradients,
-    GradientShare,  ///< what this member updates with
-    MoreGradients,  ///< the share of a further micro-batch's
+    GradientShare,  ///< the gradients with which this member updates its share
+    MoreGradients,  ///< this member's share of the gradients of a further micro-batch
     FirstState,
-    SecondState,  ///< what the optimizer keeps: all, or this member's share
-    // Of a parameter, as Parameter:
-    PutAside,    ///< the gradient of the micro-batches before
-    Velocity,    ///< where the optimizer goes by tensors
-    Norms,       ///< F64, [2]: squared, of value and gradient over all ranks
-    AllNorms,    ///< F64: of all parameters
-    Overflows,   ///< F64 scalar: of this op's gradients
-    AllMoments,  ///< F64: of all layers of a group, the which-th
+    SecondState,  ///< optimizer state: all of it, or this member's share
+    // Tensors of a parameter; `which` as for Parameter:
+    PutAside,  ///< the sum of the gradients of earlier micro-batches
+    Velocity,  ///< for an optimizer that updates tensor by tensor (LARS)
+    Norms,     ///< F64, [2]: squared norms of value and gradient, over all ranks
+    // Tensors of a rank:
+    AllNorms,    ///< F64: the squared norms of all parameters
+    Overflows,   ///< F64 scalar: the number of overflows in this step's gradients
+    AllMoments,  ///< F64: the moments of all layers of the which-th group
   };
   Role role = Role::Tensor;
   LayerIndex layer = -1;
   int which = 0;
-  std::int64_t begin = 0, count = -1;  ///< of a bucket's elements: a run; all if below zero
+  /// a run of a bucket's elements; all of them if `count` is below zero
+  std::int64_t begin = 0, count = -1;
   friend auto operator<=>(const Use&, const Use&) = default;
 };
 
-/// A bucket of parameters, or a run of it.
+/// Whether the tensor is one of a bucket's, or a run of it.
 constexpr bool is_of_bucket(const Use& use) {
   return use.role >= Use::Role::Values && use.role <= Use::Role::SecondState;
 }
 
-/// In which of an iteration's micro-batches something is done; Between: neither first nor last.
+/// The micro-batches of a step in which a pass is done. Between: neither the first nor the last.
 enum class Occasion : std::uint8_t { Each, First, AllButFirst, Between, Last };
 
-/// A tensor of a layer's own: sums, places of maxima, packed messages.
+/// A tensor that a layer's passes declare: sums, places of maxima, packed messages.
 struct TensorSpec {
-  const char* part = "";  ///< its name is the layer's and this: "conv1.packed"
+  const char* part = "";  ///< the name behind the layer's name: "packed" in "conv1.packed"
   TensorClass tensor_class = TensorClass::Activation;
-  Region region;                   ///< flat ones use axis C alone
-  std::optional<DataType> type{};  ///< default: that of the class (execution.hpp)
+  Region region;                   ///< flat tensors use axis C alone
+  std::optional<DataType> type{};  ///< default: the type of the class (execution.hpp)
   Occasion occasion = Occasion::Each;
-  bool kept = false;  ///< not made anew where the output is recomputed
+  bool kept = false;  ///< not recomputed with the output
 };
 
 struct KernelPass {
   Kernel kernel;
   std::vector<Use> reads, writes;
-  /// The outputs that need nothing received may be computed before the others (slabs.hpp).
+  /// an interior/boundary split of the kernel is possible (overlapped_halo.hpp)
   bool may_split = false;
 };
 
@@ -86,23 +89,24 @@ struct LoadPass {
   std::int64_t classes = 0;
 };
 
-/// Over the ranks that differ from this one along `dims` alone; with `blocks`, along N those of
-/// these blocks; of a bucket over those that it is reduced over. Nothing where that is this rank
-/// alone.
+/// A collective over the ranks that differ from this rank only along `dims`. With `blocks`, only
+/// those blocks along N take part. A bucket's collective runs over the ranks that the bucket is
+/// reduced over. Nothing is done if this rank is the only member.
 struct CollectivePass {
   Collective op = Collective::AllReduce;
-  Use from, to;  ///< AllReduce: the same, in place
+  Use from, to;  ///< AllReduce works in place: both are equal
   DimList dims{};
-  std::optional<std::pair<int, int>> blocks{};  ///< first and last along N
-  /// ReduceScatter, AllGather: how the longer tensor is divided among the members, and the tensor
-  /// in which their parts lie one behind the other: each is copied there, or from there. Buckets
-  /// are such tensors themselves, of equal parts.
+  std::optional<std::pair<int, int>> blocks{};  ///< first and last block along N
+  /// ReduceScatter, AllGather: the distribution of the longer tensor among the members, and the
+  /// tensor in which the members' parts follow each other. Each part is copied to or from that
+  /// tensor. Buckets need neither: they consist of equal parts in order.
   const Distribution* parts = nullptr;
   Use packed{};
   Stream stream = Stream::Halo;
 };
 
-/// The gradient of an input goes back to whoever made that.
+/// The gradient of an input goes back to the input's producer. Send starts the transfers. Add adds
+/// up the contributions that this rank receives as an owner of the producer's output.
 struct EdgePass {
   enum class What : std::uint8_t { Send, Add } what = What::Send;
   LayerIndex layer = -1;
@@ -110,29 +114,30 @@ struct EdgePass {
   Use gradient;
 };
 
-/// The gradient of a parameter is complete: what follows is the parameter schedule's business.
+/// The local gradient of a parameter is complete. The parameter schedule goes on from there.
 struct GradientPass {
   Use gradient;
 };
 
-/// The output is an input, unchanged.
+/// The output is the input, unchanged and not copied.
 struct AliasPass {
   Use output, input;
 };
 
 struct Pass {
-  LayerIndex layer = -1;  ///< that it is attributed to
+  LayerIndex layer = -1;  ///< the layer that the pass's time counts for
   std::variant<KernelPass, LoadPass, CollectivePass, EdgePass, GradientPass, AliasPass> body;
   Occasion occasion = Occasion::Each;
-  bool kept = false;  ///< what it makes is kept: not repeated where the output is recomputed
+  bool kept = false;  ///< its results are kept: it is not repeated if the output is recomputed
 };
 
-/// Takes passes in the order in which they are done.
+/// Receives passes in the order in which they are done.
 class PassSink {
  public:
   virtual ~PassSink() = default;
-  /// Before the first pass that writes the tensor. An output is described by its layer, and needs
-  /// no declaration: one puts its place in memory before that of what is declared behind.
+  /// Declares a tensor. A Tensor or Loaded must be declared before the first pass that writes it.
+  /// Other tensors need no declaration and no `spec`. Declaring such a tensor makes its buffer
+  /// before the buffers of tensors that are declared later.
   virtual void declare(const Use& tensor, const TensorSpec& spec = {}) = 0;
   virtual void add(const Pass& pass) = 0;
 };

@@ -1,6 +1,6 @@
-// Layers that put their inputs somewhere in their output: concatenation and zero padding. Forward,
-// zeros fill what no input covers; backward, each input takes the gradient of its place. A rank
-// whose block holds nothing of an input has nothing to copy.
+// Layers that copy their inputs to places in their output: concatenation and zero padding. Forward,
+// zeros fill the elements that no input covers. Backward, each input takes the gradient of its
+// place. A rank copies nothing of an input that its block does not overlap.
 #include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {

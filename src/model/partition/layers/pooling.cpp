@@ -1,4 +1,4 @@
-// Poolings over windows and over all positions, and enlargements.
+// Poolings over windows, poolings over all positions, and upsampling.
 #include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
@@ -6,7 +6,7 @@ namespace {
 
 using enum KernelKind;
 
-/// A mean over all positions is a sum over those of the input.
+/// Along D, H and W, a global pooling is split by the positions of its input.
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   if (layer.kind != LayerKind::GlobalAveragePool) return why_not_alike(layer, dim, grid);
   switch (dim) {
@@ -29,7 +29,7 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
   return made;
 }
 
-enum Tensors { Places };  ///< of the maxima
+enum Tensors { Places };  ///< the places of the maxima
 
 struct Kernels {
   KernelKind forward, backward;

@@ -1,5 +1,5 @@
 #pragma once
-// What families have in common: how tensors are split, and what speaks against a split.
+// Functions that several families share: distributions of tensors, and reasons against a split.
 #include <optional>
 #include <string>
 
@@ -7,34 +7,36 @@
 
 namespace stratplan::layers {
 
-/// A distribution whose axes are split by the dimensions given per axis; the others have the role
-/// `rest`, R is Redundant.
+/// Returns a distribution whose axes are split by the dimensions in `by`. R is Redundant, and all
+/// other dimensions have the role `rest`.
 Distribution distribution(const Shape& shape, const ProcessGrid& grid,
                           const std::array<DimList, axis_count>& by, Role rest);
-/// Samples by N, positions by D, H and W, channels by `channels`.
+/// The same with samples split by N, channels by `channels`, and positions by D, H and W.
 Distribution split(const Shape& shape, const ProcessGrid& grid, const DimList& channels, Role rest);
 void set_roles(Distribution& distribution, const DimList& dims, Role role);
 
-/// All inputs are read through the layer's windows or scales, from these blocks of its work.
+/// Returns the regions of all inputs that a layer reads through its windows or scales. `iteration`:
+/// the blocks of the layer's work.
 std::vector<Needed> needed_inputs(const Layer& layer, const Distribution& iteration);
-/// Of a vector with an element for each output channel.
+/// Returns the distribution of a vector with one element per output channel.
 Distribution channel_distribution(const Layer& layer, const ProcessGrid& grid,
                                   const DimList& channels);
 
-/// Work over the output's elements, which lie as they are computed.
+/// For layers whose work is one unit per output element, without a sum over ranks.
 LayerDistributions distribute_alike(const Layer& layer, const Decomposition& decomposition);
-/// The same, with parameters for each channel.
+/// The same for layers that also have parameters per channel.
 LayerDistributions distribute_with_channels(const Layer& layer, const Decomposition& decomposition);
 
 /// "H4"
 std::string factor_text(Dim dim, const ProcessGrid& grid);
-/// Nothing if there are as many as parts.
+/// Returns the reason that the grid has more parts along `dim` than there are elements; nothing if
+/// it has not. `what`: the name of the elements, in the plural.
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what);
-/// Every dimension may be split, into at most as many parts as the output has samples, channels,
-/// positions.
+/// For layers that can be split along every dimension, into at most as many parts as the output has
+/// samples, channels or positions.
 std::optional<std::string> why_not_alike(const Layer& layer, Dim dim, const ProcessGrid& grid);
-/// The same but for channels, of which all are read at once, for this reason.
+/// The same for layers that read all channels of a position at once. `reason`: why they do.
 std::optional<std::string> why_not_but_channels(const Layer& layer, Dim dim,
                                                 const ProcessGrid& grid, const char* reason);
 

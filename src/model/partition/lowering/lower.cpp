@@ -10,7 +10,7 @@ namespace stratplan {
 
 namespace {
 
-/// Backward completes layers in reverse topological order.
+/// Returns the layers in reverse topological order, in which backward completes them.
 std::vector<LayerIndex> backward_order(const Network& network) {
   std::vector<LayerIndex> order;
   for (LayerIndex index = network.size() - 1; index >= 0; --index)
@@ -28,7 +28,7 @@ int ranks_of(const Network& network, const LayerDecompositions& decompositions) 
   return ranks;
 }
 
-/// Inputs from outside the fusion: loaded, or given.
+/// Provides the inputs from outside the fusion: data are loaded, other inputs are given.
 void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fusion) {
   for (const LayerIndex index : fusion.layers()) {
     Lowering::State& state = lowering.state(index);

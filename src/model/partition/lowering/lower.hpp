@@ -1,5 +1,5 @@
 #pragma once
-// The one place where a plan becomes ops.
+// Lowering: a plan becomes the programs of its ranks. Only this folder makes ops.
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/fusion.hpp"
@@ -7,27 +7,30 @@
 
 namespace stratplan {
 
-/// The whole iteration of one of the job's ranks: forward, backward, update, with its buffer plan
-/// and the ways of its transfers. `ranks`: of the job, at least up to the last on which a layer
-/// lies, which is the default. A rank on which none lies has nothing to do.
+/// Returns the program of one of the job's ranks for one training step: forward, backward and
+/// update, with placed buffers and chosen transports. `ranks`: the number of ranks in the job; by
+/// default, and at least, up to the last rank on which a layer lies. A rank on which no layer lies
+/// has no ops.
 Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank, int ranks = 0);
 
-/// The forward phase alone, with what training left behind: batch normalization by its running
-/// statistics, no dropout. Parameters and running statistics are those of lower(), without
-/// gradients and velocities. Requires that the network keeps running statistics if it has any batch
-/// normalization.
+/// Returns the program of the forward phase alone, as inference needs it: batch normalization uses
+/// its running statistics, and dropout does nothing. Parameters and running statistics are those of
+/// lower(), without gradients and optimizer state. Requires that the network keeps running
+/// statistics if it has any batch normalization.
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank, int ranks = 0);
 
-/// The ops of layers that are fused, alone: kernels in both directions, sums over ranks, gradient
-/// reduction, update, their needed inputs given. Each but the head has the decomposition that it
-/// inherits. Buffers are not placed. Not in slabs, which a layer has only behind an edge.
+/// Returns the ops of fused layers alone: kernels in both directions, sums over ranks, gradient
+/// reduction and update. The needed inputs are given. Each layer but the head has the decomposition
+/// that it inherits. Buffers are not placed. There is no interior/boundary split, since only an
+/// edge brings a halo.
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 
-/// The ops of one edge alone in both directions (packing, messages, unpacking): what a pair of
-/// candidates costs. Empty if the tensor already lies where it is needed. Buffers are not placed.
+/// Returns the ops of one edge alone, in both directions (packing, messages, unpacking). They give
+/// the cost of a pair of candidates. There are none if the tensor already lies where it is needed.
+/// Buffers are not placed.
 Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from,
                    LayerIndex consumer, std::size_t input, const Decomposition& to,
                    const Execution& execution, int rank);

@@ -1,6 +1,6 @@
 #pragma once
-// How lower() works: one object appends the ops of layers and edges to one rank's program. Not for
-// use outside partition; call lower(), lower_fusion() or lower_edge().
+// The implementation of lower(): an object that appends the ops of layers and edges to one rank's
+// program. Outside partition, call lower(), lower_fusion() or lower_edge() instead.
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,48 +17,51 @@ namespace stratplan {
 
 class Lowering : public PassSink {
  public:
-  /// `infers`: the forward phase of a trained network.
+  /// `infers`: the program is for inference, the forward phase of a trained network.
   Lowering(const Network& network, const Execution& execution, int rank, int ranks,
            bool infers = false);
 
-  /// Backward of an edge in two halves, so that kernels may run between sending and adding.
+  /// The backward transfers of an edge between their two halves. Kernels may run between sending
+  /// and adding.
   struct PendingEdge {
     LayerIndex producer = -1, consumer = -1;
-    BufferId gradient = -1;  ///< of what the consumer needed
+    BufferId gradient = -1;  ///< gradient of the region that the consumer needed
     TransferList transfers;
-    std::vector<BufferId>
-        received;  ///< per receive; the consumer's own gradient where it comes from this rank
+    /// per receive; `gradient` itself if the contribution comes from this rank
+    std::vector<BufferId> received;
+    /// the one contribution covers the home region, and needs no copy
     bool aliases = false;
   };
-  /// What is known of a layer on this rank.
+  /// The state of a layer on this rank.
   struct State {
-    bool placed = false;  ///< part of the job; otherwise its ops are nobody's business here
-    int rank = -1;        ///< of this program in its grid; below zero if it lies on others alone
+    bool placed = false;  ///< the layer is part of this program's job
+    int rank = -1;  ///< this program's rank in the layer's grid; negative if it is not in the grid
     Decomposition decomposition;
     LayerDistributions distributions;
-    std::vector<BufferId>
-        needed;  ///< per input: what the layer reads, home of the producer where they are the same
+    /// per input, the buffer that the layer reads; it may be the producer's `home`
+    std::vector<BufferId> needed;
     BufferId home = -1;                     ///< the output
-    BufferId output_gradient = -1;          ///< of a fusion's last layer
+    BufferId output_gradient = -1;          ///< if the layer is the last of its fusion
     std::vector<BufferId> input_gradients;  ///< per input
-    std::map<Use, BufferId> tensors;        ///< that its passes have declared
+    std::map<Use, BufferId> tensors;        ///< tensors that the layer's passes have declared
     std::vector<PendingEdge> sent;          ///< per input: gradients on their way
     BufferId running = -1;                  ///< BatchNorm, if the network keeps running statistics
-    BufferId moments = -1;                  ///< BatchNorm: what this op adds to them
-    /// to the output's gradient, one per consuming edge, each over the whole home region
+    BufferId moments = -1;  ///< BatchNorm: this step's contribution to the running statistics
+    /// contributions to the output's gradient, one per consuming edge, each over the home region
     std::vector<BufferId> contributions;
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
-    LayerIndex head = -1;                 ///< of the fusion that it is in
-    Fusion fusion;                        ///< of a head
-    InteriorSplit split;                  ///< with an interior: it is computed in these
-    std::vector<std::pair<Region, BufferId>>
-        arriving;  ///< of what it needs: what is still on its way, and into which buffers
-    bool recomputed = false;              ///< the output, in this backward phase
-    std::set<std::size_t> brought_again;  ///< which inputs
+    LayerIndex head = -1;                 ///< the head of the layer's fusion
+    Fusion fusion;                        ///< if the layer is a head
+    InteriorSplit split;  ///< if it has an interior, the layer is computed in pieces
+    /// parts of the needed input that are still on their way, and the buffers that receive them
+    std::vector<std::pair<Region, BufferId>> arriving;
+    bool recomputed = false;              ///< the output has been recomputed in this backward phase
+    std::set<std::size_t> brought_again;  ///< inputs that have been brought again in this phase
   };
 
+  /// Makes the layer part of the job, as a fusion of its own.
   void place(LayerIndex layer, const Decomposition& decomposition);
-  /// Layers that are placed, to be done together; others are on their own.
+  /// Fuses layers that are placed.
   void fuse(const Fusion& fusion);
   State& state(LayerIndex layer) {
     auto& made = states_[static_cast<std::size_t>(layer)];
@@ -67,33 +70,35 @@ class Lowering : public PassSink {
   }
   const State& state(LayerIndex layer) const { return *states_[static_cast<std::size_t>(layer)]; }
 
-  /// Parameters of these layers, in the order in which backward completes their gradients.
+  /// Adds the parameters of these layers, given in the order in which backward completes them.
   void add_parameters(const std::vector<LayerIndex>& backward_order);
 
+  /// Brings an input to a layer: loads, or messages and copies. In the backward phase, it brings
+  /// the input of a recomputed layer again.
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
-  /// Puts what was on its way to a layer in slabs where it is needed.
+  /// Copies the parts in State::arriving to the input of a layer with an interior/boundary split.
   void unpack_arrived(LayerIndex layer);
-  /// A fusion's ops are appended forward with its last layer, when all that it reads is there, and
-  /// backward with its head, as parameters are ordered.
+  /// Forward, a fusion's ops are appended with its last layer, since then all inputs exist.
+  /// Backward, they are appended with its head, in the order of the parameters.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
                                   BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
   void begin_backward() { phase_ = Phase::Backward; }
-  /// What is there again for the backward phase although it was not kept (recompute.hpp): a
-  /// fusion's output; what a layer needs of a producer.
+  /// Recomputes a fusion's output for the backward phase, if it was not kept (recompute.hpp).
   void make_again(LayerIndex head);
+  /// Brings an input for the backward phase again, if the producer's output was not kept.
   void bring_again(LayerIndex consumer, std::size_t input);
   const Recomputation& recomputation() const { return recomputation_; }
-  /// What follows is the pass of this micro-batch through the layers.
+  /// Ops that are appended from now on are those of this micro-batch.
   void begin_micro_batch(std::int64_t micro_batch);
-  /// What remains of the gradient reductions, and the optimizer's op.
+  /// Appends the remaining gradient reductions, and the update phase.
   void update();
   void declare(const Use& tensor, const TensorSpec& spec) override;
   void add(const Pass& pass) override;
 
-  /// Of the type that the plan's precision gives the class, unless the buffer has one of its own.
+  /// `type`: by default the type that the plan's precision gives the tensor class.
   BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region,
                       LayerIndex layer, std::optional<DataType> type = {});
   BufferId add_flat(std::string name, TensorClass tensor_class, std::int64_t elements,
@@ -106,19 +111,19 @@ class Lowering : public PassSink {
   Program program;
 
  private:
-  /// A bucket on this rank. What is shared out of it may come and go.
+  /// A bucket on this rank. Buffers of sharded tensors may be replaced within a step.
   struct PlacedBucket {
     Bucket bucket;
-    std::vector<int> ranks;
-    std::int64_t first_of_share = 0;  ///< of the bucket's elements, the first of this rank's share
+    std::vector<int> ranks;           ///< the job's ranks over which the bucket is reduced
+    std::int64_t first_of_share = 0;  ///< the bucket's element with which this rank's share begins
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
     BufferId value_share = -1, gradient_share = -1, more_gradients = -1;
-    BufferId accumulated = -1;              ///< gradients of the micro-batches before this one
-    BufferId narrow = -1;                   ///< values in the activations' type
-    BufferId narrowed = -1;                 ///< the values that those were made from
-    std::int64_t reduced = 0;               ///< elements that collectives cover already
-    std::int64_t complete = 0;              ///< elements whose local gradients are there
-    std::optional<Phase> gathered{};        ///< the phase whose values are there
+    BufferId accumulated = -1;              ///< sum of the gradients of earlier micro-batches
+    BufferId narrow = -1;                   ///< values in the type of activations
+    BufferId narrowed = -1;                 ///< the buffer of values from which `narrow` was made
+    std::int64_t reduced = 0;               ///< elements that collectives have reduced so far
+    std::int64_t complete = 0;              ///< elements whose local gradients are complete
+    std::optional<Phase> gathered{};        ///< the phase for which values have been gathered
     std::vector<std::size_t> parameters{};  ///< in the order of their slices
   };
 
@@ -131,19 +136,19 @@ class Lowering : public PassSink {
   void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends,
                     std::vector<Message> receives);
   void copy(LayerIndex layer, BufferId from, BufferId to, const Region& region, bool accumulate);
-  /// From one place to another of the same shape, each in the coordinates of its buffer.
+  /// Copies between two regions of the same shape, each in the coordinates of its buffer.
   void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to,
             const Region& destination, bool accumulate);
   void load(LayerIndex layer, LoadOp::What what, BufferId into, const Region& region,
             const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
                                 const std::vector<Transfer>& sends);
-  enum class Way : int { Forward, Adjoint, Again };
-  int tag(LayerIndex consumer, std::size_t input, Way transport) const;
+  enum class Direction : int { Forward, Adjoint, Again };
+  int tag(LayerIndex consumer, std::size_t input, Direction direction) const;
 
   Site site_of(LayerIndex head) const;
   bool happens(Occasion occasion) const;
-  /// The buffer of a tensor, which is made when it is first asked for.
+  /// Returns the buffer of a tensor. Makes the buffer if there is none yet.
   BufferId buffer_of(const Use& use);
   BufferId layer_buffer(const Use& use);
   std::vector<BufferId> buffers_of(const std::vector<Use>& uses);
@@ -172,7 +177,7 @@ class Lowering : public PassSink {
   void place_slices(const PlacedBucket& placed, BufferId all, BufferId ParameterSlice::*part,
                     const char* prefix);
   void keep_shares();
-  /// Index into Program::parameters.
+  /// Returns an index into Program::parameters.
   std::size_t place_of(LayerIndex layer, ParameterSlice::What what) const;
   BufferId parameter_buffer(const Use& use);
   BufferId value_of(std::size_t parameter);
@@ -184,7 +189,7 @@ class Lowering : public PassSink {
   void squared_norms();
   void add_running(const std::vector<LayerIndex>& backward_order);
   void update_running();
-  /// Where a region of this micro-batch lies in the op's whole batch.
+  /// Returns the region of the whole batch that a region of this micro-batch is.
   Region in_whole_batch(Region region) const;
   bool last_micro_batch() const { return micro_batch_ + 1 == network_.training.micro_batches; }
 
@@ -193,33 +198,33 @@ class Lowering : public PassSink {
   const Network& network_;
   const Execution& execution_;
   std::set<int> participants_;       ///< the job's ranks on which any layer lies
-  std::pair<Ranks, int> placed_on_;  ///< the last layer, and how many
+  std::pair<Ranks, int> placed_on_;  ///< the ranks of the layer placed last, and their number
   bool loss_is_placed_ = false;
   Recomputation recomputation_;
-  /// made when first asked for: single layers of large networks are lowered by the thousand
+  /// by layer; made on first use, since single layers of large networks are lowered by the thousand
   std::vector<std::unique_ptr<State>> states_;
   bool infers_ = false;
   ParameterSchedule schedule_;
   std::vector<PlacedBucket> buckets_;
-  // By parameter, as Program::parameters.
+  // By parameter, in the order of Program::parameters.
   std::vector<BucketSlice> slices_;
   std::vector<int> bucket_of_parameter_;
-  std::vector<BufferId> accumulated_;  ///< its slice of the bucket's
+  std::vector<BufferId> accumulated_;  ///< its slice of PlacedBucket::accumulated
   std::vector<BufferId> norms_;
   BufferId all_norms_ = -1;
   std::int64_t micro_batch_ = 0;
   struct RunningGroup {
-    std::vector<int> ranks;  ///< whose moments add up
+    std::vector<int> ranks;  ///< the job's ranks over which moments are summed
     std::vector<LayerIndex> layers;
     BufferId moments = -1;
   };
   std::vector<RunningGroup> running_groups_;
-  BufferId overflows_ = -1;  ///< of this op's gradients, where the loss is scaled
+  BufferId overflows_ = -1;  ///< count for this step's gradients, if the loss is scaled
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's ops are appended
 };
 
-/// What lower() does with an object that has lowered nothing yet: tests give one of their own.
+/// The body of lower(). `lowering` must be new. Tests pass an object of a derived class.
 Program lower_with(Lowering& lowering, const Network& network,
                    const LayerDecompositions& decompositions, const Execution& execution);
 

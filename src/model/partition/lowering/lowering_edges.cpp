@@ -1,5 +1,5 @@
-// Edges: what a consumer needs is brought from where it is owned; backward, contributions go back
-// to the owners.
+// Edges. Forward, owners send a consumer the regions that it needs. Backward, contributions to the
+// gradient go back to the owners.
 #include <fmt/format.h>
 
 #include "model/base/assert.hpp"
@@ -11,14 +11,15 @@ bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const {
   return layer(layer(index).inputs[input]).kind == LayerKind::Input;
 }
 
-int Lowering::tag(LayerIndex consumer, std::size_t input, Way transport) const {
+int Lowering::tag(LayerIndex consumer, std::size_t input, Direction direction) const {
   int edge = static_cast<int>(input);
   for (LayerIndex before = 0; before < consumer; ++before)
     edge += static_cast<int>(layer(before).inputs.size());
-  return 3 * edge + static_cast<int>(transport);
+  return 3 * edge + static_cast<int>(direction);
 }
 
-/// One message per transfer to another rank, packed unless it is the whole of `from`.
+/// Returns one message per transfer to another rank. A message is packed, unless it is the whole
+/// buffer `from`.
 std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex layer, BufferId from,
                                         const std::vector<Transfer>& sends) {
   std::vector<Message> messages;
@@ -40,7 +41,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   const Needed& needed = to.distributions.inputs[input];
   const std::string name = fmt::format("{}->{}", layer(producer).name, layer(consumer).name);
   to.needed.resize(layer(consumer).inputs.size(), -1);
-  if (state(producer).head == to.head) return;  // done together
+  if (state(producer).head == to.head) return;  // both layers are in one fusion
   if (layer(producer).kind == LayerKind::Input) {
     if (to.rank < 0) return;
     to.needed[input] = add_buffer(name, TensorClass::Activation, needed.region(to.rank), consumer);
@@ -54,7 +55,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
                         execution_.overlapped_halos.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
-  std::vector<std::pair<Region, BufferId>> parts;  ///< of what is needed, and where they are
+  std::vector<std::pair<Region, BufferId>> parts;  // of the needed region, with their buffers
   for (const Transfer& transfer : list.receives) {
     if (transfer.from == program.rank) {
       parts.emplace_back(transfer.region, from.home);
@@ -67,13 +68,14 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   }
   std::vector<Message> sends = send_all(name, consumer, from.home, list.sends);
   if (!sends.empty() || !receives.empty())
-    add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward),
+    add_exchange(producer, consumer,
+                 tag(consumer, input, again ? Direction::Again : Direction::Forward),
                  std::move(sends), std::move(receives));
   producer_ = -1;
   if (to.rank < 0) return;
   producer_ = producer;
   const Region region = needed.region(to.rank);
-  // One part that is all that is needed, dense where it lies, is read in place.
+  // If one buffer holds exactly the needed region, the layer reads that buffer.
   if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
     to.needed[input] = parts.front().second;
     if (to.needed[input] != from.home)
@@ -114,7 +116,7 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
   }
   std::vector<Message> sends = send_all(name, consumer, gradient, edge.transfers.sends);
   if (!sends.empty() || !receives.empty())
-    add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends),
+    add_exchange(producer, consumer, tag(consumer, input, Direction::Adjoint), std::move(sends),
                  std::move(receives));
   const int owns = state(producer).rank;
   edge.aliases = owns >= 0 && edge.received.size() == 1 &&

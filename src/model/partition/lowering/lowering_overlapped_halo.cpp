@@ -1,5 +1,5 @@
-// Contractions whose input is on its way: the outputs that read nothing of it are computed
-// meanwhile (slabs.hpp).
+// Convolutions with an interior/boundary split (overlapped_halo.hpp). The interior is computed
+// while the halo is on its way.
 #include "model/partition/lowering/lowering.hpp"
 
 namespace stratplan {
@@ -14,7 +14,8 @@ void Lowering::unpack_arrived(LayerIndex index) {
   producer_ = -1;
 }
 
-/// The kernel that makes a contraction's output; in slabs, once for each.
+/// Appends the kernel that makes a contraction's output. With an interior/boundary split, appends
+/// one kernel per piece.
 void Lowering::contract(LayerIndex index, const Kernel& kernel, const std::vector<BufferId>& reads,
                         BufferId output) {
   const InteriorSplit& split = state(index).split;

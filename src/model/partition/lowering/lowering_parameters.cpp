@@ -1,8 +1,8 @@
-// Parameters: where they lie, and when what the schedule says happens to them.
+// Parameters: their buffers, and the times at which the parameter schedule acts on them.
 //
-// All parameters that are reduced over the same ranks lie one after the other in flat buffers
-// (values, gradients, what the optimizer keeps), in the order in which backward completes them. So
-// a reduction is a range of one buffer, and the optimizer runs once per bucket.
+// All parameters that are reduced over the same ranks follow each other in flat buffers (values,
+// gradients, optimizer state), in the order in which backward completes them. So a reduction is a
+// range of one buffer, and the optimizer runs once per bucket.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::optional<Rejection> check_sharding(const Training& training, int sharding) 
                   sharding)};
 }
 
-// ---------------------------------------------------------------- where they lie
+// ---------------------------------------------------------------- buffers
 
 std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
   const State& at = state(index);
@@ -36,7 +36,8 @@ std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
   return slices;
 }
 
-/// With sharding, that which has not reached the size of a bucket yet.
+/// Returns the bucket that takes the next parameter reduced over `ranks`. With sharding, a bucket
+/// takes no more parameters once it has reached execution.bucket_bytes.
 Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks) {
   const auto takes_more = [&](const PlacedBucket& placed) {
     const bool full =
@@ -77,7 +78,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   add_running(backward_order);
 }
 
-/// What lives from op to op.
+/// Adds the bucket's buffers that live from step to step.
 void Lowering::add_buffers(PlacedBucket& placed) {
   Bucket& bucket = placed.bucket;
   const auto shares = [&](int stage) { return schedule_.shares(bucket, stage); };
@@ -130,7 +131,7 @@ void Lowering::add_slices(std::size_t p) {
   slice.shares = kept_by_members(placed.bucket, slices_[p]);
 }
 
-/// How many of a parameter's elements each member keeps.
+/// Returns the number of a parameter's elements that each member keeps.
 std::vector<std::int64_t> Lowering::kept_by_members(const Bucket& bucket,
                                                     const BucketSlice& slice) {
   const Interval elements{slice.begin, slice.begin + slice.region.elements()};
@@ -140,7 +141,8 @@ std::vector<std::int64_t> Lowering::kept_by_members(const Bucket& bucket,
   return kept;
 }
 
-/// The run of a parameter that this rank keeps, in the buffer of the rank's share of the bucket.
+/// Returns the run of a parameter that this rank keeps, as a slice of the rank's share of the
+/// bucket.
 BufferId Lowering::slice_of_share(const PlacedBucket& placed, BufferId share, std::size_t p) {
   const BucketSlice& slice = slices_[p];
   const Interval mine =
@@ -151,7 +153,7 @@ BufferId Lowering::slice_of_share(const PlacedBucket& placed, BufferId share, st
                    slice.layer);
 }
 
-/// Slices of `all` for the kernels, where their parameter's `part` is looked up.
+/// Sets `part` of each of the bucket's parameters to its slice of `all`, where kernels look it up.
 void Lowering::place_slices(const PlacedBucket& placed, BufferId all,
                             BufferId ParameterSlice::*part, const char* prefix) {
   for (const std::size_t p : placed.parameters) {
@@ -161,7 +163,7 @@ void Lowering::place_slices(const PlacedBucket& placed, BufferId all,
   }
 }
 
-/// What persists of a parameter is where the program says it is.
+/// After the last op, the program's parameters name the shares that persist.
 void Lowering::keep_shares() {
   for (const PlacedBucket& placed : buckets_) {
     for (const std::size_t p : placed.parameters) {
@@ -185,7 +187,7 @@ Lowering::PlacedBucket& Lowering::placed_bucket(std::size_t p) {
   return buckets_[static_cast<std::size_t>(bucket_of_parameter_[p])];
 }
 
-/// Of a parameter or of its bucket.
+/// Returns the buffer of a parameter's tensor, or of a bucket's.
 BufferId Lowering::parameter_buffer(const Use& use) {
   using enum Use::Role;
   const auto parameter = [&] {
@@ -231,10 +233,10 @@ BufferId Lowering::parameter_buffer(const Use& use) {
   return -1;
 }
 
-// ---------------------------------------------------------------- when what happens to them
+// ---------------------------------------------------------------- schedule
 
-/// Gradients that only a share is kept of have room of their own in every micro-batch, from the
-/// first that is made to their reduction.
+/// If only a share of the gradients is kept, whole gradients get a buffer in every micro-batch. It
+/// lives from the first gradient that is made to the reduction.
 void Lowering::begin_buckets() {
   for (PlacedBucket& placed : buckets_) {
     placed.gathered = {};
@@ -247,8 +249,8 @@ void Lowering::begin_buckets() {
   }
 }
 
-/// In the forward phase, and again in the backward phase, all that the bucket's layers read at the
-/// first that they read.
+/// Returns the buffer of a parameter's value. With sharded parameters, the first read of a bucket
+/// gathers all its values, once in the forward phase and once in the backward phase.
 BufferId Lowering::value_of(std::size_t p) {
   const ParameterSlice& slice = program.parameters[p];
   PlacedBucket& placed = placed_bucket(p);
@@ -262,8 +264,8 @@ BufferId Lowering::value_of(std::size_t p) {
   return slice.value;
 }
 
-/// What a contraction reads: the weights, or, where activations are of another type, a copy in
-/// that. All of a bucket are converted when an op first reads one.
+/// Returns the weights that a contraction reads, in the type of activations. If the weights have
+/// another type, the first op that reads any of a bucket's converts all of the bucket.
 BufferId Lowering::weights_of(LayerIndex index) {
   const std::size_t p = place_of(index, ParameterSlice::What::Weights);
   const BufferId weights = value_of(p);
@@ -277,8 +279,8 @@ BufferId Lowering::weights_of(LayerIndex index) {
     placed.narrowed = placed.value;
     placed.narrow = add_flat(narrow_name(placed.value), TensorClass::Parameter,
                              placed.bucket.elements, -1, execution_.precision.activations);
-    program.buffer(placed.narrow).persistent =
-        program.buffer(placed.value).persistent;  // it is read to the end of the backward phase
+    // The copy is read until the end of the backward phase.
+    program.buffer(placed.narrow).persistent = program.buffer(placed.value).persistent;
     schedule_.convert(placed.bucket, index, *this);
   }
   return add_slice(placed.narrow, slices_[p].begin, narrow_name(weights), slices_[p].region, index);
@@ -324,7 +326,7 @@ void Lowering::update() {
             name_of(network_.training.optimizer));
   if (!participants_.contains(program.rank)) return;
   const bool scales = schedule_.scales_loss(),
-             has_loss = loss_is_placed_;  // what there is once goes with the loss
+             has_loss = loss_is_placed_;  // ops that exist once per step belong to the loss
   if (scales) {
     overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
     if (has_loss) schedule_.begin_overflows(*this);
@@ -345,9 +347,9 @@ void Lowering::update_by_tensor() {
   for (const BucketSlice& slice : slices_) schedule_.update(slice, *this);
 }
 
-/// Per parameter with a trust ratio, two sums of squares over the whole tensor. Where tensors are
-/// split, the ranks' terms are added up in one all-reduce for all tensors; of the ranks that hold
-/// the same block the first contributes it.
+/// Per parameter with a trust ratio, two sums of squares over the whole tensor. If tensors are
+/// split, one all-reduce for all tensors adds up the ranks' terms. Of the ranks that hold the same
+/// block, only the first contributes it.
 void Lowering::squared_norms() {
   const auto tensors = std::ranges::count_if(slices_, &BucketSlice::has_trust);
   norms_.assign(slices_.size(), -1);
@@ -376,13 +378,13 @@ void Lowering::squared_norms() {
 
 // ---------------------------------------------------------------- running statistics
 
-// An op's mean and variance are those of its sets, averaged. Each rank gives its share: of every
-// set in its buffer as much as it has of the set's samples and positions. So the shares add up to
-// the same on any plan, and over micro-batches; those of all layers with the same ranks travel in
-// one all-reduce behind the gradients'.
+// A step's mean and variance are the averages over its sets. Each rank contributes a share of each
+// set in its buffer, in proportion to its samples and positions of the set. So the shares have the
+// same sum under every plan and number of micro-batches. The shares of all layers with the same
+// ranks travel in one all-reduce after the gradients' reductions.
 
-/// Persistent, one buffer a layer; the moments of an op one after the other, by the ranks that they
-/// are summed over.
+/// Adds one persistent buffer of running statistics per layer. The moments of a step follow each
+/// other in one buffer for all layers that are summed over the same ranks.
 void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
   if (network_.running_momentum == 0) return;
   for (const LayerIndex index : backward_order) {

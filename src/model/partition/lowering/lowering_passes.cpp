@@ -1,4 +1,5 @@
-// Passes become ops: tensors get buffers, dimensions become ranks, copies become kernels.
+// Passes become ops: tensors get buffers, dimensions become ranks of the job, and copies become
+// kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -209,7 +210,8 @@ void Lowering::layer_backward(LayerIndex index) {
 
 namespace {
 
-/// Of a layer that lies on other ranks: the edges alone, in the order in which those do them.
+/// Forwards only the edge passes, for a layer that does not lie on this rank. Their order is the
+/// same as on the layer's own ranks.
 class EdgesAlone : public PassSink {
  public:
   explicit EdgesAlone(PassSink& edges) : edges_(edges) {}
@@ -226,7 +228,7 @@ class EdgesAlone : public PassSink {
 
 void Lowering::edges_backward_elsewhere(LayerIndex head) {
   Site site = site_of(head);
-  site.rank = 0;  // any has the same edges
+  site.rank = 0;  // all ranks of the layer have the same edges
   EdgesAlone edges(*this);
   family_of(layer(head).kind).backward(site, edges);
 }
@@ -248,7 +250,7 @@ void Lowering::add(const Pass& pass) {
   std::visit([&](const auto& body) { lower_pass(pass.layer, body); }, pass.body);
 }
 
-/// Of a layer.
+/// Returns the buffer of a layer's tensor that is not a parameter.
 BufferId Lowering::layer_buffer(const Use& use) {
   using enum Use::Role;
   State& at = state(use.layer);
@@ -369,7 +371,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   const bool gathers = pass.op == Collective::AllGather,
              scatters = pass.op == Collective::ReduceScatter;
   Use longer = gathers && !pass.parts ? pass.to : pass.from;
-  longer.count = -1;  // a run is the collective's business
+  longer.count = -1;  // the collective selects the run, not the buffer
   const BufferId all = buffer_of(longer);
   CollectiveOp collective{
       .op = pass.op,
@@ -381,7 +383,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   if (pass.parts)
     return scatters ? reduce_scatter(index, pass, std::move(collective))
                     : all_gather(index, pass, std::move(collective));
-  if (gathers || scatters)  // of equal parts
+  if (gathers || scatters)  // a bucket has equal parts
     collective.counts.assign(collective.group.size(),
                              collective.count / std::ssize(collective.group));
   const BufferId read = gathers ? buffer_of(pass.from) : all,
@@ -389,7 +391,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   add_collective(index, pass.stream, std::move(collective), read, written);
 }
 
-/// Each member's part is packed on its own.
+/// Packs each member's part separately, then reduces and scatters.
 void Lowering::reduce_scatter(LayerIndex index, const CollectivePass& pass,
                               CollectiveOp collective) {
   const BufferId from = buffer_of(pass.from), packed = buffer_of(pass.packed);
@@ -421,7 +423,7 @@ void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, Collecti
   }
 }
 
-/// The sum of what the consumers contributed.
+/// Returns the sum of the consumers' contributions.
 BufferId Lowering::gradient_of_output(LayerIndex index) {
   State& at = state(index);
   SP_ASSERT(!at.contributions.empty(), "nobody reads layer {}", layer(index).name);

@@ -1,5 +1,6 @@
-// What was not kept for the backward phase: made again, by the very ops that made it before, into
-// new buffers. So what backward reads is found where it always is, and lifetimes follow.
+// Recomputation of outputs that were not kept for the backward phase. The same ops as in the
+// forward phase make them again, into new buffers. So backward passes find their inputs as usual,
+// and lifetimes follow.
 #include "model/partition/layers/backward_reads.hpp"
 #include "model/partition/lowering/lowering.hpp"
 
@@ -11,7 +12,7 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
   if (state(producer).head == to.head || !recomputation_.dropped(producer)) return;
   if (!to.brought_again.insert(input).second) return;
   if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
-  if (!state(producer).placed) {  // given, as it was before
+  if (!state(producer).placed) {  // the input is given, as in the forward phase
     to.needed[input] = add_buffer("x", TensorClass::Activation,
                                   to.distributions.inputs[input].region(to.rank), consumer);
     return;
@@ -30,7 +31,7 @@ void Lowering::make_again(LayerIndex head) {
   layer_forward(at.fusion.last());
 }
 
-/// Just before the first op that reads it.
+/// Recomputes what a fusion's backward passes read, just before the first of them.
 void Lowering::make_ready_for_backward(LayerIndex head) {
   if (execution_.recompute.empty()) return;
   const LayerIndex last = state(head).fusion.last();

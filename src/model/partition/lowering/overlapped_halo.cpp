@@ -13,7 +13,8 @@ const Window& window_along(const Needed& needed, Axis axis) {
   return needed.windows[static_cast<std::size_t>(spatial_index(axis))];
 }
 
-/// The outermost spatial axis along which there is anything to cut.
+/// Returns the outermost spatial axis along which the input or the output has more than one
+/// element.
 Axis axis_to_cut(const Region& output, const Region& input) {
   const auto found = std::find_if(spatial_axes.begin(), spatial_axes.end(), [&](Axis axis) {
     return output[axis].size() > 1 || input[axis].size() > 1;
@@ -21,7 +22,8 @@ Axis axis_to_cut(const Region& output, const Region& input) {
   return found == spatial_axes.end() ? Axis::W : *found;
 }
 
-/// What is left of `positions` beside `taken`: the longer side, so that it stays in one piece.
+/// Returns the longer of the two sides that remain of `positions` without `taken`. So the rest
+/// stays one piece.
 Interval beside(Interval positions, Interval taken) {
   const Interval lost = intersect(positions, taken);
   if (lost.empty()) return positions;
@@ -29,8 +31,8 @@ Interval beside(Interval positions, Interval taken) {
   return before.size() >= after.size() ? before : after;
 }
 
-/// Positions that read none of the regions received, and something else. Positions in padding alone
-/// stay with their neighbours that read something.
+/// Returns the positions that read nothing of the received regions. Positions that read padding
+/// alone stay with their neighbours. The result is empty if all its positions read padding alone.
 Interval interior_of(const std::vector<Region>& received, const Needed& needed, Axis axis,
                      const Region& sample) {
   Interval interior = sample[axis];
@@ -44,7 +46,8 @@ Interval interior_of(const std::vector<Region>& received, const Needed& needed, 
   return reads ? interior : Interval{};
 }
 
-/// The outputs of one sample at `positions`; `input`: what is needed for all of them.
+/// Returns the piece of one sample's outputs at `positions`. `input`: the region that all of the
+/// rank's outputs need.
 SplitPiece piece_at(Interval positions, Axis axis, const Region& sample, const Region& input,
                     const Needed& needed) {
   SplitPiece piece{sample, input,
@@ -91,7 +94,7 @@ std::optional<Rejection> check_interior_split(const Network& network,
   if (layer.kind != LayerKind::Convolution) return reject("it is no convolution");
   const LayerIndex producer = layer.inputs.front();
   if (network.layer(producer).kind == LayerKind::Input)
-    return reject("it loads what it needs, and receives nothing");
+    return reject("its input is data that the rank loads, so it receives no halo");
   const Decomposition& decomposition = decompositions[static_cast<std::size_t>(index)];
   const LayerDistributions here = distribute(layer, decomposition);
   const Distribution home =
@@ -103,7 +106,7 @@ std::optional<Rejection> check_interior_split(const Network& network,
       return {};
   }
   return reject(
-      fmt::format("with {} behind {} no rank receives something that only some of its outputs read",
+      fmt::format("with {} behind {}, no rank receives input that only some of its outputs read",
                   decomposition.text(), decompositions[static_cast<std::size_t>(producer)].text()));
 }
 

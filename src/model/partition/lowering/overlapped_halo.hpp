@@ -1,8 +1,8 @@
 #pragma once
-// InteriorSplit: while what a convolution needs of other ranks is on its way, those of its outputs
-// can be computed that read none of it. Each sample's outputs are cut along the outermost of D, H
-// and W that has any extent on this rank: so a piece is contiguous, and so is what it reads, and
-// kernels run on slices, without a copy.
+// The interior/boundary split. While the halo of a convolution is on its way, the rank computes the
+// outputs that read nothing of it (the interior). Then it computes the others (the boundary). Each
+// sample's outputs are cut along the outermost of D, H and W with an extent above 1 on this rank.
+// So each piece and its input are contiguous, and kernels run on slices without a copy.
 //
 // Worked table: kernel 3, stride 1, padding 1 and 1, 9 rows on 3 ranks.
 //   rank  owns   receives      interior  boundary
@@ -18,29 +18,30 @@
 
 namespace stratplan {
 
-/// A run of one sample's outputs, and the block of inputs that it reads.
+/// A run of one sample's outputs along the cut axis, and the region of the input that it reads.
 struct SplitPiece {
   Region output;
   Region input;
-  Window window;  ///< between the two, along the axis that is cut
+  Window window;  ///< from input to output along the axis that is cut, with local padding
   friend bool operator==(const SplitPiece&, const SplitPiece&) = default;
 };
 
-/// Together they are all outputs of a rank, each once.
+/// The pieces of a rank's outputs. Each output is in exactly one piece.
 struct InteriorSplit {
-  Axis axis = Axis::D;               ///< that is cut
-  std::vector<SplitPiece> interior;  ///< at most one per sample: reads nothing that is received
-  std::vector<SplitPiece> boundary;  ///< the others, in order
+  Axis axis = Axis::D;               ///< the axis that is cut
+  std::vector<SplitPiece> interior;  ///< at most one per sample; reads nothing that is received
+  std::vector<SplitPiece> boundary;  ///< the other outputs, in order
 };
 
-/// Of the outputs that the job's `rank` computes of a convolution whose input's home and need these
-/// are. No interior if it receives nothing, or reads some of it everywhere: where an axis further
-/// in is split too, each piece has a halo along that.
+/// Splits the region `output` that the job's `rank` computes of a convolution. `home` and `needed`
+/// belong to the convolution's input. The interior is empty if the rank receives nothing, or if all
+/// of its outputs read something received. All of them do if an axis further in is split too, since
+/// each piece then has a halo along that axis.
 InteriorSplit interior_split(const Distribution& home, const Needed& needed, const Region& output,
                              int rank);
 
-/// Nothing if the layer can be computed in slabs: on some rank some of its outputs read nothing
-/// that is received.
+/// Returns nothing if the layer has an interior: if some rank receives a part of the input that
+/// only some of its outputs read.
 std::optional<Rejection> check_interior_split(const Network& network,
                                               const LayerDecompositions& decompositions,
                                               LayerIndex layer);
@@ -49,7 +50,8 @@ std::optional<Rejection> check_interior_split(const Network& network,
 std::set<std::string> layers_with_interior(const Network& network,
                                            const LayerDecompositions& decompositions);
 
-/// Elements from the start of a dense buffer over `all` to that of a contiguous region in it.
+/// Returns the number of elements from the start of a dense buffer over `all` to the start of
+/// `part`, a contiguous region in it.
 std::int64_t elements_before(const Region& part, const Region& all);
 
 }  // namespace stratplan

@@ -1,6 +1,6 @@
 #pragma once
-// Flat buffers of parameters: how slices lie in them, and the kernels that run over them. For
-// lower(), and for costs in closed form.
+// Flat buffers of parameters: the places of slices in them, and the kernels that run over them.
+// Both lower() and the closed-form costs use this file.
 #include <cstdint>
 
 #include "model/network/training.hpp"
@@ -14,10 +14,10 @@ constexpr std::int64_t padded_slice(std::int64_t elements) {
   return (elements + slice_elements - 1) / slice_elements * slice_elements;
 }
 
-/// A kernel over a flat buffer.
+/// Returns a kernel over a flat buffer.
 Kernel flat_kernel(KernelKind kind, std::int64_t elements);
 
-/// The optimizer's op (LARS: of tensors with a trust ratio).
+/// The kind of the optimizer's kernel. For LARS, the kind for tensors with a trust ratio.
 KernelKind update_kernel(OptimizerKind optimizer);
 
 }  // namespace stratplan

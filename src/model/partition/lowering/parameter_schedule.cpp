@@ -19,7 +19,7 @@ Kernel fill_kernel(std::int64_t elements, DataType type) {
   return kernel;
 }
 
-/// Over everyone's flags: no rank may go on where another has none.
+/// All dimensions: every rank of the job takes part, so that all come to the same result.
 const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
 
 }  // namespace
@@ -111,7 +111,7 @@ void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int6
                 Occasion::Last});
 }
 
-/// Those of further micro-batches are added to the shares.
+/// The sums of further micro-batches are added to the share of the first.
 void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
                                          PassSink& passes) const {
   const Use more{Use::Role::MoreGradients, layer, bucket.index};
@@ -133,7 +133,8 @@ void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
               Occasion::AllButFirst});
 }
 
-/// Behind it all members have all values again, unless those are gathered when they are needed.
+/// Afterwards all members have all values again, unless sharding gathers values when layers read
+/// them.
 void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
   const bool shared = shares(bucket, 1);
   const Use gradient = bucket.of(shared ? Use::Role::GradientShare : Use::Role::Gradients),

@@ -1,9 +1,10 @@
 #pragma once
-// What happens to parameters, beside what layers do with them: gathering shares, copies in a narrow
-// type, gradients of micro-batches, reductions, the optimizer, the scale of the loss, running
-// statistics. lower() makes these passes for the buckets of all layers, prices for one fusion's.
+// The parameter schedule: passes over parameters that no layer's own passes contain. It gathers
+// shares, makes copies in a narrow type, accumulates gradients of micro-batches, reduces gradients,
+// runs the optimizer, adjusts the scale of the loss and updates running statistics. lower() makes
+// these passes for the buckets of all layers, prices for the buckets of one fusion.
 //
-// A bucket holds parameters that are reduced over the same ranks, one after the other in flat
+// A bucket holds parameters that are reduced over the same ranks. They follow each other in flat
 // tensors, in the order in which backward completes them.
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/site.hpp"
@@ -13,13 +14,13 @@ namespace stratplan {
 
 struct Bucket {
   int index = 0;
-  std::int64_t members = 1;   ///< ranks that it is reduced over
-  std::int64_t filled = 0;    ///< elements that slices take, with what aligns them
-  std::int64_t elements = 0;  ///< with what makes shares equal
-  std::int64_t share = 0;     ///< of each member, where it is shared out
+  std::int64_t members = 1;   ///< number of ranks over which the bucket is reduced
+  std::int64_t filled = 0;    ///< elements that slices take, with the padding that aligns them
+  std::int64_t elements = 0;  ///< `filled`, with the padding that makes shares equal
+  std::int64_t share = 0;     ///< elements of each member's share, if the bucket is sharded
 
   Use of(Use::Role role) const { return {role, -1, index}; }
-  /// A run of one of its tensors.
+  /// A run of one of the bucket's tensors.
   Use part(Use::Role role, LayerIndex layer, std::int64_t begin, std::int64_t count) const {
     return {role, layer, index, begin, count};
   }
@@ -30,65 +31,74 @@ struct BucketSlice {
   LayerIndex layer = -1;
   ParameterSlice::What what = ParameterSlice::What::Weights;
   Region region;
-  std::int64_t begin = 0;  ///< in the bucket
+  std::int64_t begin = 0;  ///< the first element in the bucket
   Use of(Use::Role role) const { return {role, layer, static_cast<int>(what)}; }
   Use gradient() const { return of(Use::Role::ParameterGradient); }
-  /// Scaled by the norms of weights and gradient under LARS; biases, scales and shifts keep the
-  /// plain rate, as is usual (MLPerf's reference does so).
+  /// Whether LARS scales the rate by the norms of weights and gradient. Biases, scales and shifts
+  /// keep the plain rate, as is usual (MLPerf's reference does so).
   bool has_trust() const { return what == ParameterSlice::What::Weights; }
 };
 
 class ParameterSchedule {
  public:
-  /// Both must outlive this. `infers`: the forward phase of a trained network.
+  /// `network` and `execution` must outlive this object. `infers`: for the forward phase of a
+  /// trained network.
   ParameterSchedule(const Network& network, const Execution& execution, bool infers)
       : network_(network), execution_(execution), infers_(infers) {}
 
-  /// From this stage of sharding on, each member keeps its share of it (sharding.hpp).
+  /// Whether each member keeps only its share of the tensors that sharding splits from `stage` on
+  /// (sharding.hpp).
   bool shares(const Bucket& bucket, int stage) const {
     return !infers_ && execution_.sharding >= stage && bucket.members > 1;
   }
-  /// Makes the shares equal, each a multiple of what slices are aligned to.
+  /// Pads the bucket, so that shares are equal and each is a multiple of slice_elements.
   void divide(Bucket& bucket) const;
   bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
-  /// Contractions read a copy of the weights in the type of activations.
+  /// Whether contractions read a copy of the weights in the type of activations.
   bool converts() const { return execution_.precision.activations != DataType::F32; }
 
-  /// All values, where members keep shares: when a layer first reads one in a phase.
+  /// Gathers all values if members keep shares. Called when a layer first reads one in a phase.
   void gather(const Bucket& bucket, LayerIndex reader, Stream stream, PassSink& passes) const;
-  /// The narrow copies: when a contraction first reads one of values that are there anew.
+  /// Makes the narrow copies. Called when a contraction first reads one after values have changed.
   void convert(const Bucket& bucket, LayerIndex reader, PassSink& passes) const;
-  /// The last micro-batch's gradients are added to those before and go on; others' are put aside.
+  /// Puts a micro-batch's gradient aside. In the last micro-batch, adds the sum that was put aside
+  /// to the gradient instead.
   void accumulate(const Bucket& bucket, const BucketSlice& slice, PassSink& passes) const;
-  /// What lies between a gradient's end and the next, or the bucket's end, travels with it.
+  /// Fills the padding behind a gradient with zeros, since a reduction covers it.
   void fill_gap(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
                 PassSink& passes) const;
-  /// Elements [begin, end) are complete on this rank: their sum over all, on each of them.
+  /// Sums elements [begin, end) of the gradients over all members, which all get the sum. Requires
+  /// that these elements are complete on this rank.
   void reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
               PassSink& passes) const;
-  /// The bucket's gradients are complete: each member gets the sum of its share.
+  /// Sums the bucket's gradients; each member gets the sum of its share. Requires that the
+  /// gradients are complete on this rank.
   void reduce_to_shares(const Bucket& bucket, LayerIndex layer, PassSink& passes) const;
-  /// The optimizer's op over a bucket. Not LARS.
+  /// Runs the optimizer over a bucket. Not for LARS.
   void update(const Bucket& bucket, PassSink& passes) const;
-  /// LARS's op over one tensor, and the norms that it takes: this rank's terms, or all.
+  /// Runs LARS over one tensor.
   void update(const BucketSlice& slice, PassSink& passes) const;
+  /// Sets the norms of `tensors` tensors to zero. Needed if ranks have only terms of the norms.
   void begin_norms(std::int64_t tensors, PassSink& passes) const;
+  /// Computes the norms of one tensor, or this rank's terms of them.
   void take_norms(const BucketSlice& slice, PassSink& passes) const;
+  /// Adds up the terms of all ranks.
   void sum_norms(PassSink& passes) const;
-  /// Batch normalization's running statistics: those of layers with the same ranks are summed at
-  /// once.
+  /// Sums batch normalization's moments of all layers with the same ranks at once.
   void sum_moments(int group, LayerIndex last, const DimList& dims, std::int64_t elements,
                    PassSink& passes) const;
+  /// Updates a layer's running statistics with its moments.
   void average(const Site& site, PassSink& passes) const;
+  /// Divides a bucket's gradients by the loss scale, and counts overflows.
   void unscale(const Bucket& bucket, PassSink& passes) const;
-  /// Before and behind all unscale(): once an op.
+  /// begin_overflows() comes before all unscale() of a step, sum_overflows() after them.
   void begin_overflows(PassSink& passes) const;
   void sum_overflows(PassSink& passes) const;
   void adjust_loss_scale(PassSink& passes) const;
 
-  /// Buffers of a parameter's size that the optimizer keeps.
+  /// The number of buffers of the parameters' size that the optimizer keeps.
   int states() const;
-  /// What lives from op to op of it, but for narrow copies.
+  /// The bytes of a bucket that live from step to step, without narrow copies.
   Bytes persistent(const Bucket& bucket) const;
 
  private:

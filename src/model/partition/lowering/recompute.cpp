@@ -9,7 +9,7 @@
 namespace stratplan {
 namespace {
 
-/// Whether the only consumer of a layer is in its block.
+/// Whether `consumer`, the only consumer of a layer, is in the layer's block.
 bool follows(const Network& network, LayerIndex index, LayerIndex consumer) {
   const Layer& next = network.layer(consumer);
   return network.layer(index).kind != LayerKind::Input && is_point_wise(next.kind) &&
@@ -25,7 +25,7 @@ std::vector<BackwardReads> all_backward_reads(const Network& network) {
 
 }  // namespace
 
-/// From the last layer to the first: a layer's consumers have told it by then whether they read it.
+/// Visits layers from last to first, so that a layer's consumers are marked before the layer.
 Recomputation::Recomputation(const Network& network, const std::set<std::string>& names) {
   if (names.empty()) return;
   marks_.resize(network.layers.size());
@@ -58,8 +58,8 @@ std::optional<Rejection> check_recompute(const Network& network, LayerIndex inde
       "layer {} cannot be recomputed: a loss makes its gradient in the forward phase", layer.name)};
 }
 
-/// A block may make its last output again if no other reads that in its backward phase, nor to make
-/// something again in its turn.
+/// A block may recompute its last output if no other block reads that output in the backward phase,
+/// neither for gradients nor to recompute its own outputs.
 std::vector<LayerIndex> recomputable(const Network& network, const std::vector<Block>& blocks) {
   std::vector<LayerIndex> found(blocks.size(), -1);
   const std::vector<BackwardReads> reads = all_backward_reads(network);

@@ -1,21 +1,21 @@
 #pragma once
-// Recomputation: layers whose outputs are not kept from the forward to the backward phase. They are
-// made again there, from their inputs, just before something reads them: memory for time. What is
-// summed over ranks for a normalization is small and kept, so only halo exchanges are repeated, and
-// sums over C parts.
+// Recomputation: layers whose outputs are not kept from the forward to the backward phase. Such
+// outputs are computed again from the layers' inputs, just before a backward pass reads them. This
+// saves memory and costs time. A normalization's sums over ranks are small and are kept. So the
+// only communication that is repeated is that of halo exchanges and of sums over C parts.
 //
-// Naming a layer names those before it in its block (block.hpp), for they would be kept for its
-// sake alone. Inputs that another block makes are kept if that layer is not named; if it is, it is
-// made again first, and so on: a run of blocks whose outputs are named is made again from what lies
-// before it. Data are loaded again, for they are at hand until the op's end.
+// Naming a layer also names the layers before it in its block (block.hpp), whose outputs would be
+// kept only for the named layer. An input from another block is kept if its layer is not named. If
+// that layer is named too, it is recomputed first, and so on. So a run of blocks whose outputs are
+// named is recomputed from the last output before the run. Data are loaded again, since the data
+// source holds them until the step's end.
 //
-//   conv1 bn1 relu1 | conv2 bn2 relu2 | fc  kept                        made again, before the
-//                                                                       backward phase of
-//   nothing named                           conv1, relu1, conv2, relu2  -
-//   conv1                                   relu1, conv2, relu2         conv1: bn1
-//   conv1, conv2                            relu1, relu2                conv2: bn2; conv1: bn1
-//   relu1, conv2                            relu2                       relu1 (and conv1 before
-//                                                                       it), conv2: bn2
+//   conv1 bn1 relu1 | conv2 bn2 relu2 | fc
+//   named         kept                        recomputed, before the backward phase of
+//   nothing       conv1, relu1, conv2, relu2  -
+//   conv1         relu1, conv2, relu2         conv1: bn1
+//   conv1, conv2  relu1, relu2                conv2: bn2; conv1: bn1
+//   relu1, conv2  relu2                       relu1 (and conv1 before it), conv2: bn2
 #include <optional>
 #include <set>
 #include <string>
@@ -29,36 +29,40 @@ class Recomputation {
  public:
   Recomputation(const Network& network, const std::set<std::string>& names);
 
-  /// Its output is not kept.
+  /// Whether the layer's output is not kept.
   bool dropped(LayerIndex layer) const {
     return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].dropped;
   }
-  /// Dropped, and something that the backward phase does reads it.
+  /// Whether the layer's output is dropped, and the backward phase reads it.
   bool recomputed(LayerIndex layer) const {
     return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].recomputed;
   }
-  /// What the layer reads of this producer is brought again for the backward phase.
+  /// Whether the input that `consumer` reads from `producer` is brought again for the backward
+  /// phase.
   bool brings_again(LayerIndex consumer, LayerIndex producer) const;
 
  private:
   struct Mark {
     bool dropped = false, recomputed = false;
-    bool reads_input = false;  ///< in the backward phase: for its gradients, or to be made again
-    bool is_read = false;      ///< so by a consumer
+    /// the layer reads its input in the backward phase: for gradients, or to be recomputed
+    bool reads_input = false;
+    bool is_read = false;  ///< some consumer's reads_input
     int consumers = 0;
-    LayerIndex consumer = -1;  ///< one of them
+    LayerIndex consumer = -1;  ///< one of the consumers
   };
   std::vector<Mark> marks_;  ///< by layer; empty if nothing is named
 };
 
-/// Nothing if the layer can be made again.
+/// Returns nothing if the layer can be recomputed.
 std::optional<Rejection> check_recompute(const Network& network, LayerIndex layer);
 
-/// Per block the layer to name so that it makes again all that it alone keeps, whatever the other
-/// blocks do: what others read stays. -1: it keeps nothing so.
+/// Returns, per block, the layer to name so that the block recomputes every output that it keeps
+/// for itself alone. Outputs that other blocks read are kept, whatever those blocks do. -1: the
+/// block has no output to recompute.
 std::vector<LayerIndex> recomputable(const Network& network, const std::vector<Block>& blocks);
 
-/// The names of all of those, and of data that the backward phase reads.
+/// Returns the names of all recomputable() layers, and of input layers whose data the backward
+/// phase reads.
 std::set<std::string> layers_to_recompute(const Network& network);
 
 }  // namespace stratplan

@@ -1,11 +1,11 @@
 #pragma once
-// Kernels that are matrix products: most of a network's arithmetic, and in libraries that choose
-// among algorithms the part that is theirs.
+// Kernels that are matrix products. They do most of a network's arithmetic, and libraries choose
+// among several algorithms for them.
 #include "model/partition/program/kernel.hpp"
 
 namespace stratplan {
 
-/// Convolutions in any direction, which fully connected layers are, too.
+/// Whether a kernel is a convolution in any direction. Fully connected layers are convolutions too.
 constexpr bool is_contraction(KernelKind kind) {
   return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData ||
          kind == KernelKind::ConvolutionBackwardFilter;

@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::array<Axis, axis_count> memory_order{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
 
-/// Both loops as one, if the outer one continues where the inner one ends.
+/// Merges `inner` into `outer` if each outer iteration continues where the inner loop ended.
+/// Returns whether it did.
 bool merge(CopyLoop& outer, const CopyLoop& inner) {
   if (outer.source_stride != inner.count * inner.source_stride ||
       outer.destination_stride != inner.count * inner.destination_stride)

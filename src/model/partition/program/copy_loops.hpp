@@ -1,8 +1,8 @@
 #pragma once
-// A CopyRegion kernel as the fewest nested loops that do it: axes of one extent dropped, axes that
-// are contiguous in both tensors merged.
+// A CopyRegion kernel as the smallest number of nested loops. Axes of extent 1 are dropped, and
+// axes that are contiguous in both tensors are merged.
 //
-// Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), elements, channels last.
+// Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), channels last; in elements.
 //   region                    loops {count, source stride, destination stride}
 //   everything                {240, 1, 1}
 //   H rows 1 to 3 of both     {2, 120, 120} {48, 1, 1}
@@ -22,12 +22,12 @@ struct CopyLoop {
 };
 
 struct CopyLoops {
-  std::int64_t source = 0;  ///< element to start at
-  std::int64_t destination = 0;
-  std::vector<CopyLoop> loops;  ///< outermost first; at least one
+  std::int64_t source = 0;       ///< the first element in the source
+  std::int64_t destination = 0;  ///< the first element in the destination
+  std::vector<CopyLoop> loops;   ///< outermost first; at least one
 };
 
-/// Requires kernel.kind == CopyRegion, and the moved region inside both tensors.
+/// Requires kernel.kind == CopyRegion. The moved region must lie inside both tensors.
 CopyLoops copy_loops(const Kernel& kernel);
 
 }  // namespace stratplan

@@ -10,8 +10,8 @@
 namespace stratplan {
 namespace {
 
-/// What a kind of kernel works on: activations or their gradients, whose type is Kernel::type then;
-/// what training changes from op to op; anything else.
+/// The tensors that a kind of kernel works on: activations or their gradients, which then have
+/// Kernel::type; state that training changes from step to step; anything else.
 enum class Domain : std::uint8_t { Activations, Update, Other };
 
 struct KindRow {
@@ -19,7 +19,7 @@ struct KindRow {
   std::string_view name;
   Domain domain;
   KernelAttributes attributes{};
-  /// Per element, an order of magnitude for floors, where flops() has no formula.
+  /// operations per element, to an order of magnitude, for kinds without a formula in flops()
   double operations = 1;
 };
 
@@ -91,7 +91,8 @@ std::int64_t taps(const Kernel& kernel) {
   return d.kernel * h.kernel * w.kernel;
 }
 
-/// x and y of other kinds may hold all parameters of a network.
+/// Elements of a convolution's weights; 0 for other kinds, whose x and y may hold all parameters of
+/// a network.
 std::int64_t weight_elements(const Kernel& kernel) {
   const auto* convolution = std::get_if<ConvolutionAttributes>(&kernel.attributes);
   if (!convolution) return 0;
@@ -102,7 +103,7 @@ std::string spatial(const Shape& shape) {
   return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]);
 }
 
-/// One letter and one number per axis, left out where it is the usual number on all three.
+/// " k1.3.3": a letter and a number per axis. Empty if all three axes have the usual number.
 std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member,
                           std::int64_t usual) {
   const Windows& w = kernel.windows();
@@ -110,7 +111,7 @@ std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t
   return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
 }
 
-/// Elements that one output element of an upsampling mixes.
+/// The number of input elements that one output element of an upsampling mixes.
 std::int64_t mixed(const Kernel& kernel) {
   std::int64_t elements = 1;
   for (const Scale& scale : kernel.as<UpsampleAttributes>().scales)
@@ -156,7 +157,8 @@ std::string normalization_key(const Kernel& kernel) {
          fused_key(epilogue);
 }
 
-/// Where the inputs have fewer elements than y, those: "x" and "of" which.
+/// The shape of y, the shapes of inputs that differ from it, and for BinaryBackward the input whose
+/// gradient is made.
 std::string binary_key(const Kernel& kernel) {
   const Binary& binary = kernel.as<Binary>();
   std::string key =
@@ -167,7 +169,7 @@ std::string binary_key(const Kernel& kernel) {
   return key;
 }
 
-/// Where in an element a piece begins hardly matters.
+/// Leaves out the phases, which hardly change the time.
 std::string upsample_key(const Kernel& kernel) {
   const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
   return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
@@ -175,7 +177,7 @@ std::string upsample_key(const Kernel& kernel) {
                      mixed(kernel) > 1 ? " linear" : "");
 }
 
-/// What decides the time of this kind, behind its name.
+/// The part of a key behind the name: all that decides the time of a kernel of this kind.
 std::string details(const Kernel& kernel) {
   const Shape& x = kernel.x;
   const Shape& y = kernel.y;
@@ -244,7 +246,7 @@ std::string details(const Kernel& kernel) {
   return "";
 }
 
-/// Reads what the gradient depends on, and dy.
+/// The kernel reads the inputs that the gradient depends on, and dy.
 Operands binary_backward_operands(const Kernel& kernel) {
   const auto& [function, second, of] = kernel.as<Binary>();
   const binary::Reads reads = row_of(function).reads[static_cast<std::size_t>(of)];
@@ -255,7 +257,7 @@ Operands binary_backward_operands(const Kernel& kernel) {
   return operands;
 }
 
-/// Null where the kind has none.
+/// Null if the kind has no epilogue.
 const Epilogue* epilogue_of(const KernelAttributes& attributes) {
   return std::visit(
       [](const auto& of) -> const Epilogue* {
@@ -329,7 +331,8 @@ std::string Kernel::name() const {
 
 std::string Kernel::key() const {
   expect_own_attributes();
-  const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;  // by their details
+  // details() of these kinds contain the type, or the bytes.
+  const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;
   return name() + details(*this) +
          (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
 }

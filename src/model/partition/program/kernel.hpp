@@ -1,7 +1,7 @@
 #pragma once
-// The local kernels: what one rank computes in one go, described by local shapes and a few
-// attributes (kernel_attributes.hpp). The same value is measured by the profiler, priced by the
-// model, prepared by a backend and run by the executor.
+// Kernels: what one rank computes in one go, described by local shapes and a few attributes
+// (kernel_attributes.hpp). The profiler measures a kernel, the model prices it, a backend prepares
+// it, and the executor runs it: all from the same value.
 //
 // Reads and writes of each kind, in order. Tensors are dense in memory as (N, D, H, W, C), channels
 // last; weights likewise as (F, kD, kH, kW, C / groups).
@@ -9,8 +9,8 @@
 //   ConvolutionForward          x, weights, [bias]           y
 //   ConvolutionBackwardData     dy, weights                  dx
 //   ConvolutionBackwardFilter   x, dy                        dweights
-//   (of a TransposedConvolution, backward data is forward and forward is backward data: x is its
-//   output, y its input)
+//   (a TransposedConvolution uses ConvolutionBackwardData forward and ConvolutionForward backward:
+//   x is the layer's output, y its input)
 //   BiasAdd                     y, bias                      y (in place)
 //   BiasGradient                dy                           dbias
 //   MaxPoolForward              x                            y, index (I32: position in the window,
@@ -18,15 +18,15 @@
 //   MaxPoolBackward             dy, index                    dx
 //   AveragePoolForward          x                            y
 //   AveragePoolBackward         dy                           dx
-//   SpatialMeanForward          x                            y: sum over the local positions
-//                                                            / `positions`
+//   SpatialMeanForward          x                            y: sum over the local positions,
+//                                                            divided by `positions`
 //   SpatialMeanBackward         dy                           dx
 //   BatchNormStatistics         x                            sums (F64, [sets][2][C]: sum, sum of
 //                                                            squares)
 //   BatchNormForward            x, sums, scale, shift        y
-//   BatchNormBackwardSums       x, dy, sums                  gradient_sums (F64, [sets][2][C]: of
-//                                                            dy, of dy * normalized x), dscale,
-//                                                            dshift
+//   BatchNormBackwardSums       x, dy, sums                  gradient_sums (F64, [sets][2][C]: sums
+//                                                            of dy and of dy * normalized x),
+//                                                            dscale, dshift
 //   BatchNormBackward           x, dy, sums, gradient_sums,  dx
 //                               scale
 //   PointwiseForward            x                            y (network/pointwise.hpp)
@@ -35,7 +35,7 @@
 //   BinaryBackward              [a], [b], dy                 the gradient of the input `of`
 //   Add                         x0, x1, ...                  y (may be one of the reads)
 //   Dropout                     x                            y: zero or x / (1 - p), by global
-//                                                            element index; backward: same on dy
+//                                                            element index; backward: dx from dy
 //   SoftmaxCrossEntropy         x, labels (I32, one per      loss (F64 scalar: local sum / terms),
 //                               sample and position)         dx (of the mean loss)
 //   MeanSquaredError            x, target                    loss (F64 scalar), dx
@@ -50,23 +50,24 @@
 //   PreluGradient               x, dy                        dslope
 //   LocalResponseForward        x                            y
 //   LocalResponseBackward       x, dy                        dx
-//   DiceSums                    x, labels                    sums (F64, [3][C]: of x at the label,
-//                                                            of x, of positions with the label)
+//   DiceSums                    x, labels                    sums (F64, [3][C]: x where the label
+//                                                            is the class, x, positions with the
+//                                                            label)
 //   DiceLoss                    labels, sums (of all ranks)  loss (F64 scalar, complete), dx
 //   UpsampleForward             x                            y: along each axis the nearest
 //                                                            element, or the two around it mixed
 //   UpsampleBackward            dy                           dx
-//   BatchNormMoments            sums                         moments (F64, [2][C]: mean and
-//                                                            unbiased variance, this rank's share
-//                                                            of the sets' mean)
+//   BatchNormMoments            sums                         moments (F64, [2][C]: this rank's
+//                                                            share of mean and unbiased variance,
+//                                                            averaged over the sets)
 //   RunningAverage              moments (of all ranks),      running (F32, [2][C], in place)
 //                               running
 //   BatchNormInference          x, running, scale, shift     y
-// With an epilogue; y is the activation's output in both directions:
+// Kinds with an epilogue. In both directions y is the activation's output:
 //   BatchNormForward            x, sums, scale, shift,       y: normalized, then the addend added,
 //                               [addend]                     then activated
-//   BatchNormBackwardSums       x, dy, sums, y               gradient_sums, dscale, dshift, [dx of
-//                                                            the activation, if there is an addend]
+//   BatchNormBackwardSums       x, dy, sums, y               gradient_sums, dscale, dshift, [with
+//                                                            an addend: dx of the activation]
 //   BatchNormBackward           x, dy, sums, gradient_sums,  dx
 //                               scale, y
 //   BatchNormInference          x, running, scale, shift,    y
@@ -78,20 +79,21 @@
 //   SgdNesterov                 weights, gradient, velocity  weights, velocity
 //   Adam, AdamW                 weights, gradient, mean,     weights, mean, mean square
 //                               mean square
-//   SquaredNorms                weights, gradient            norms (F64, [2]: of each, squared)
+//   SquaredNorms                weights, gradient            norms (F64, [2]: squared, of both)
 //   Lars                        weights, gradient, velocity, weights, velocity
 //                               norms
-// Types (execution.hpp, Precision): activations, their gradients and the weights that convolutions
-// read are of Kernel::type; the rest is F32, unless the table says otherwise: parameters, what an
-// optimizer keeps, gradients of parameters, biases, targets. A kernel computes in F32 or wider, and
-// rounds what it stores.
+// Types (Precision in execution.hpp): activations, their gradients and the weights that
+// convolutions read have Kernel::type. All other tensors are F32, unless the table says otherwise:
+// parameters, optimizer state, gradients of parameters, biases, targets. A kernel computes in F32
+// or wider, and rounds its results when it stores them.
 //   Convert                     source (F32)                 destination (of Kernel::type)
-// Where the loss is scaled (`scaled`), as gradients in F16 need it:
-//   losses                      last: scaling (F64, [2]: the scale, and ops since it changed or a
+// Kinds in a program with a scaled loss (`scaled`), which F16 gradients need:
+//   losses                      last: scaling (F64, [2]: the scale, and steps since it changed or a
 //                               gradient overflowed)
-//   Unscale                     gradient, scaling, overflows gradient, overflows (F64 scalar: what
-//                                                            is no number is added), in place
-//   optimizers, RunningAverage  last: overflows; if there are any they write nothing
+//   Unscale                     gradient, scaling, overflows gradient, overflows (F64 scalar:
+//                                                            counts elements that are infinite or
+//                                                            NaN), in place
+//   optimizers, RunningAverage  last: overflows; if it is not zero, they write nothing
 //   AdjustLossScale             scaling, overflows           scaling (in place)
 #include <string>
 #include <string_view>
@@ -160,12 +162,12 @@ enum class KernelKind : int {
 inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BinaryBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
-/// Whether activations or their gradients are among what such kernels read or write: Kernel::type
-/// is then theirs.
+/// Whether such kernels read or write activations or their gradients, which then have
+/// Kernel::type.
 bool works_on_activations(KernelKind kind);
-/// Whether it changes parameters, what an optimizer keeps, or running statistics.
+/// Whether such kernels change parameters, optimizer state or running statistics.
 bool is_update(KernelKind kind);
-/// What kernels of this kind have, as it is by default.
+/// The default attributes of kernels of this kind.
 const KernelAttributes& attributes_of(KernelKind kind);
 
 /// One buffer that a kernel reads or writes.
@@ -180,16 +182,17 @@ struct Operands {
   std::vector<Operand> writes;
 };
 
-/// Kinds whose tensors have one shape only (element-wise ones, normalizations, Softmax, losses,
-/// Fill, optimizers) hold it in both x and y; BiasAdd and BiasGradient use y alone.
+/// Kinds whose tensors all have one shape (element-wise kinds, normalizations, Softmax, losses,
+/// Fill, optimizers) hold it in both x and y. BiasAdd and BiasGradient use only y.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
-  Shape x{};  ///< local input (of the layer, in both directions); CopyRegion: the source
-  Shape y{};  ///< local output (of the layer, in both directions); CopyRegion: the destination
-  /// Of activations and what goes with them; CopyRegion, Fill, Convert: of the elements written;
-  /// F32 for all others.
+  Shape x{};  ///< the layer's local input, in both directions; CopyRegion: the source
+  Shape y{};  ///< the layer's local output, in both directions; CopyRegion: the destination
+  /// type of activations and their gradients; CopyRegion, Fill, Convert: type of the elements
+  /// written; all other kinds: F32
   DataType type = DataType::F32;
-  KernelAttributes attributes = attributes_of(kind);  ///< the alternative is the kind's
+  /// holds the alternative that belongs to the kind
+  KernelAttributes attributes = attributes_of(kind);
 
   /// The attributes, which must be of this type.
   template <class Attributes>
@@ -202,25 +205,27 @@ struct Kernel {
   Attributes& as() {
     return const_cast<Attributes&>(std::as_const(*this).as<Attributes>());
   }
-  /// Convolutions and pools.
+  /// Requires a convolution or a pooling.
   const Windows& windows() const {
     const auto* convolution = std::get_if<ConvolutionAttributes>(&attributes);
     return convolution ? convolution->windows : as<PoolAttributes>().windows;
   }
   Windows& windows() { return const_cast<Windows&>(std::as_const(*this).windows()); }
-  /// BatchNorm, BatchNormMoments.
+  /// Requires a BatchNorm kind or BatchNormMoments.
   const StatisticsSets& sets() const {
     const auto* moments = std::get_if<MomentsAttributes>(&attributes);
     return moments ? moments->sets : as<NormalizationAttributes>().sets;
   }
   StatisticsSets& sets() { return const_cast<StatisticsSets&>(std::as_const(*this).sets()); }
-  /// Convolutions, BiasAdd, BiasGradient, BatchNorm; of other kinds one that does nothing.
+  /// The epilogue of convolutions, BiasAdd, BiasGradient and BatchNorm. Other kinds have an empty
+  /// one.
   const Epilogue& epilogue() const;
-  /// Of the kinds that have one.
+  /// Requires a kind that has an epilogue.
   Epilogue& epilogue();
-  /// Losses, updates: see the table.
+  /// Whether the kernel reads the scale of the loss or the overflows (see the table). Always false
+  /// for kinds other than losses and updates.
   bool scaled() const;
-  /// Of the input that BinaryBackward makes the gradient of.
+  /// The shape of the input whose gradient BinaryBackward makes.
   const Shape& differentiated() const {
     const Binary& binary = as<Binary>();
     return binary.of == 0 ? x : binary.second;
@@ -228,13 +233,15 @@ struct Kernel {
 
   /// The buffers of the table above, in order.
   Operands operands() const;
-  /// That of its kind, but "relu_forward" of a function: the first word of its key.
+  /// The first word of the key: name_of(kind), or the function's name for pointwise and binary
+  /// kinds ("relu_forward").
   std::string name() const;
-  /// The key under which its time is stored: everything that decides how long it takes, nothing
-  /// else: "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1".
+  /// The key under which the kernel's time is stored. It contains everything that decides the time,
+  /// and nothing else: "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1".
   std::string key() const;
-  /// Operations, and bytes read and written once each: for estimates and floors.
+  /// The number of operations, for estimates and lower bounds.
   Flops flops() const;
+  /// The bytes read and written, each once, for estimates and lower bounds.
   Bytes bytes() const;
   static constexpr auto fields() {
     using K = Kernel;

@@ -1,6 +1,6 @@
 #pragma once
-// What kernels have besides their shapes and their type: one struct for each family of kinds. The
-// kind decides which (the table in kernel.cpp).
+// The attributes of kernels, besides their shapes and type: one struct for each family of kinds.
+// The table in kernel.cpp says which struct belongs to a kind.
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -19,12 +19,13 @@
 
 namespace stratplan {
 
-/// What is done to a result before it is written, at no pass over memory of its own (fusion.hpp).
+/// Operations on a result before it is written, without a pass over memory of their own
+/// (fusion.hpp).
 struct Epilogue {
-  std::optional<Activation> activation{};  ///< one that has a fused_slope()
-  bool addend = false;  ///< something is added before the activation: normalizations alone
+  std::optional<Activation> activation{};  ///< a function that has a fused_slope()
+  bool addend = false;  ///< a tensor is added before the activation (only normalizations)
 
-  /// Factor of negative results; 1 without an activation.
+  /// The factor of negative results; 1 without an activation.
   double slope() const { return activation ? *activation->fused_slope() : 1; }
   static constexpr auto fields() {
     return std::tuple(Field{"activation", &Epilogue::activation},
@@ -33,25 +34,25 @@ struct Epilogue {
   friend auto operator<=>(const Epilogue&, const Epilogue&) = default;
 };
 
-/// Which normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored
-/// at that minus first_set. Instance and group normalization are batch normalization in sets of one
-/// sample.
+/// The statistics sets in a rank's buffer. Local sample n belongs to the global set
+/// (first_sample + n) / set_samples, which is stored at that index minus first_set. Instance and
+/// group normalization are batch normalization in sets of one sample.
 struct StatisticsSets {
   std::int64_t set_samples = 1;   ///< samples of a full set
   std::int64_t first_sample = 0;  ///< global index of local sample 0
   std::int64_t first_set = 0;     ///< global index of the first set in the buffer
-  std::int64_t sets = 1;          ///< sets in the buffer; those without local samples hold zeros
-  std::int64_t batch = 1;         ///< global samples: the last set may be shorter
-  std::int64_t positions =
-      1;  ///< global D * H * W: a set has samples * positions terms per channel
-  /// Consecutive channels that share mean and variance; sums are kept per channel all the same.
+  std::int64_t sets = 1;          ///< sets in the buffer; a set without local samples holds zeros
+  std::int64_t batch = 1;         ///< global samples; the last set may be shorter than the others
+  /// global D * H * W; a set has samples * positions terms per channel
+  std::int64_t positions = 1;
+  /// consecutive channels that share mean and variance; sums are kept per channel nevertheless
   std::int64_t group_channels = 1;
 
-  /// Place in the buffer of the set that local sample n belongs to.
+  /// The index in the buffer of the set to which local sample n belongs.
   constexpr std::int64_t set_of(std::int64_t n) const {
     return (first_sample + n) / set_samples - first_set;
   }
-  /// Terms of the means at that place.
+  /// The number of terms in the mean of the set at index `set` of the buffer.
   constexpr double terms(std::int64_t set) const {
     const std::int64_t before = (first_set + set) * set_samples;
     const std::int64_t samples = batch - before < set_samples ? batch - before : set_samples;
@@ -67,17 +68,17 @@ struct StatisticsSets {
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
 
-/// Of kinds that their shapes and their type describe.
+/// For kinds that shapes and type describe completely.
 struct NoAttributes {
   static constexpr auto fields() { return std::tuple(); }
   friend auto operator<=>(const NoAttributes&, const NoAttributes&) = default;
 };
 
-/// Of a convolution, in any direction.
+/// For convolutions, in any direction.
 struct ConvolutionAttributes {
   Windows windows{};        ///< with local padding
-  bool bias = false;        ///< ConvolutionForward adds one
-  std::int64_t groups = 1;  ///< local; each of y's has channels of its own in x
+  bool bias = false;        ///< ConvolutionForward adds a bias
+  std::int64_t groups = 1;  ///< local groups; each group of y's channels reads its own part of x's
   Epilogue epilogue{};
 
   static constexpr auto fields() {
@@ -88,7 +89,7 @@ struct ConvolutionAttributes {
   friend auto operator<=>(const ConvolutionAttributes&, const ConvolutionAttributes&) = default;
 };
 
-/// Of BiasAdd and BiasGradient.
+/// For BiasAdd and BiasGradient.
 struct BiasAttributes {
   Epilogue epilogue{};
 
@@ -98,7 +99,7 @@ struct BiasAttributes {
   friend auto operator<=>(const BiasAttributes&, const BiasAttributes&) = default;
 };
 
-/// Of a MaxPool or an AveragePool.
+/// For the MaxPool and AveragePool kinds.
 struct PoolAttributes {
   Windows windows{};
   bool count_padding = true;  ///< AveragePool: the padding counts in the divisor
@@ -110,9 +111,9 @@ struct PoolAttributes {
   friend auto operator<=>(const PoolAttributes&, const PoolAttributes&) = default;
 };
 
-/// Of a SpatialMean.
+/// For the SpatialMean kinds.
 struct MeanAttributes {
-  double positions = 0;  ///< global D * H * W, which the local sum is divided by
+  double positions = 0;  ///< global D * H * W: the divisor of the local sum
 
   static constexpr auto fields() {
     return std::tuple(Field{"positions", &MeanAttributes::positions});
@@ -120,10 +121,10 @@ struct MeanAttributes {
   friend auto operator<=>(const MeanAttributes&, const MeanAttributes&) = default;
 };
 
-/// Of a BatchNorm.
+/// For the BatchNorm kinds.
 struct NormalizationAttributes {
   double epsilon = 0;     ///< added to the variance; BatchNormStatistics does not read it
-  StatisticsSets sets{};  ///< BatchNormInference has none
+  StatisticsSets sets{};  ///< not used by BatchNormInference
   Epilogue epilogue{};
 
   static constexpr auto fields() {
@@ -134,9 +135,9 @@ struct NormalizationAttributes {
   friend auto operator<=>(const NormalizationAttributes&, const NormalizationAttributes&) = default;
 };
 
-/// Of BatchNormMoments.
+/// For BatchNormMoments.
 struct MomentsAttributes {
-  double weight = 0;  ///< of a set in the mean over all of them
+  double weight = 0;  ///< the weight of one set in the mean over all sets
   StatisticsSets sets{};
 
   static constexpr auto fields() {
@@ -146,10 +147,10 @@ struct MomentsAttributes {
   friend auto operator<=>(const MomentsAttributes&, const MomentsAttributes&) = default;
 };
 
-/// Of a RunningAverage: running += momentum * (moments - running).
+/// For RunningAverage: running += momentum * (moments - running).
 struct RunningAverageAttributes {
   double momentum = 0;  ///< weight of the new moments
-  bool scaled = false;  ///< the loss is: overflows are read
+  bool scaled = false;  ///< the loss is scaled, and the kernel reads the overflows
 
   static constexpr auto fields() {
     return std::tuple(Field{"momentum", &RunningAverageAttributes::momentum},
@@ -159,9 +160,9 @@ struct RunningAverageAttributes {
                           const RunningAverageAttributes&) = default;
 };
 
-/// Of an optimizer; its rates come with the op (KernelContext).
+/// For optimizers. Their rates change with the step, and come in the KernelContext.
 struct OptimizerAttributes {
-  bool scaled = false;  ///< the loss is: overflows are read
+  bool scaled = false;  ///< the loss is scaled, and the kernel reads the overflows
 
   static constexpr auto fields() {
     return std::tuple(Field{"scaled", &OptimizerAttributes::scaled});
@@ -169,10 +170,10 @@ struct OptimizerAttributes {
   friend auto operator<=>(const OptimizerAttributes&, const OptimizerAttributes&) = default;
 };
 
-/// Of a loss that is a mean: SoftmaxCrossEntropy, MeanSquaredError.
+/// For losses that are a mean: SoftmaxCrossEntropy, MeanSquaredError.
 struct LossAttributes {
-  double terms = 0;     ///< of the mean over the whole batch
-  bool scaled = false;  ///< the scale is read, and the gradient multiplied by it
+  double terms = 0;     ///< number of terms of the mean, over the whole batch
+  bool scaled = false;  ///< the kernel reads the scale, and multiplies the gradient by it
 
   static constexpr auto fields() {
     return std::tuple(Field{"terms", &LossAttributes::terms},
@@ -181,10 +182,10 @@ struct LossAttributes {
   friend auto operator<=>(const LossAttributes&, const LossAttributes&) = default;
 };
 
-/// Of a DiceLoss, which is a quotient of sums.
+/// For DiceLoss, which has a quotient of sums per class.
 struct DiceLossAttributes {
-  double epsilon = 0;   ///< added above and below, of each class
-  bool scaled = false;  ///< as of the other losses
+  double epsilon = 0;   ///< added to numerator and denominator of each class
+  bool scaled = false;  ///< the kernel reads the scale, and multiplies the gradient by it
 
   static constexpr auto fields() {
     return std::tuple(Field{"epsilon", &DiceLossAttributes::epsilon},
@@ -193,9 +194,9 @@ struct DiceLossAttributes {
   friend auto operator<=>(const DiceLossAttributes&, const DiceLossAttributes&) = default;
 };
 
-/// Of a Dropout, in both directions.
+/// For Dropout, in both directions.
 struct DropoutAttributes {
-  double probability = 0;  ///< with which an element is dropped
+  double probability = 0;  ///< the probability that an element is dropped
 
   static constexpr auto fields() {
     return std::tuple(Field{"probability", &DropoutAttributes::probability});
@@ -203,7 +204,7 @@ struct DropoutAttributes {
   friend auto operator<=>(const DropoutAttributes&, const DropoutAttributes&) = default;
 };
 
-/// Of an Add.
+/// For Add.
 struct AddAttributes {
   int inputs = 1;  ///< number of reads
 
@@ -211,10 +212,10 @@ struct AddAttributes {
   friend auto operator<=>(const AddAttributes&, const AddAttributes&) = default;
 };
 
-/// Of a CopyRegion.
+/// For CopyRegion.
 struct CopyAttributes {
-  bool accumulate = false;                      ///< adds to what is there
-  Shape region{};                               ///< extents moved
+  bool accumulate = false;                      ///< adds to the destination
+  Shape region{};                               ///< extents of the copied region
   std::array<std::int64_t, axis_count> from{};  ///< start in the source
   std::array<std::int64_t, axis_count> to{};    ///< start in the destination
 
@@ -226,12 +227,12 @@ struct CopyAttributes {
   friend auto operator<=>(const CopyAttributes&, const CopyAttributes&) = default;
 };
 
-/// Of a Binary: a function of two tensors, of which the first has shape Kernel::x. Extents of 1 are
-/// read again along y's.
+/// For the Binary kinds: functions of two tensors. The first tensor has shape Kernel::x. Along an
+/// axis on which a tensor has extent 1, its element is repeated.
 struct Binary {
   BinaryFunction function{};
-  Shape second{};  ///< local
-  int of = 0;      ///< BinaryBackward: which input's gradient it makes
+  Shape second{};  ///< local shape of the second tensor
+  int of = 0;      ///< BinaryBackward: the input whose gradient it makes
 
   static constexpr auto fields() {
     return std::tuple(Field{"function", &Binary::function}, Field{"second", &Binary::second},
@@ -240,7 +241,7 @@ struct Binary {
   friend auto operator<=>(const Binary&, const Binary&) = default;
 };
 
-/// Of an Upsample.
+/// For the Upsample kinds.
 struct UpsampleAttributes {
   std::array<Scale, 3> scales{};  ///< along D, H, W, with local phases
 
@@ -250,14 +251,14 @@ struct UpsampleAttributes {
   friend auto operator<=>(const UpsampleAttributes&, const UpsampleAttributes&) = default;
 };
 
-/// Activation is what a Pointwise kernel has, LocalResponse what a LocalResponse has.
+/// Pointwise kinds hold an Activation, LocalResponse kinds a LocalResponse.
 using KernelAttributes =
     std::variant<NoAttributes, ConvolutionAttributes, BiasAttributes, PoolAttributes,
                  MeanAttributes, NormalizationAttributes, MomentsAttributes,
                  RunningAverageAttributes, OptimizerAttributes, LossAttributes, DiceLossAttributes,
                  DropoutAttributes, AddAttributes, CopyAttributes, Activation, Binary,
                  LocalResponse, UpsampleAttributes>;
-/// Kernels are copied as passes are priced.
+/// Kernels are copied often while passes are priced.
 static_assert(std::is_trivially_copyable_v<KernelAttributes>);
 
 }  // namespace stratplan

@@ -1,6 +1,6 @@
 #pragma once
-// An op in words, for messages: "conv_forward of conv1", "backward exchange with ranks 0, 2 for
-// relu1".
+// The text of an op for messages: "conv_forward of conv1 (forward)", "exchange with ranks 0, 2 for
+// relu1 (backward)".
 #include <string>
 
 #include "model/network/network.hpp"
@@ -8,7 +8,7 @@
 
 namespace stratplan {
 
-/// `rank`: whose op it is; peers are the others.
+/// `rank`: the rank that runs the op. The text names only the other ranks.
 std::string to_text(const Op& op, const Network& network, int rank);
 
 }  // namespace stratplan

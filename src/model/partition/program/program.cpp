@@ -74,8 +74,8 @@ int last_of_its_layer(const Program& program, int op) {
   return op;
 }
 
-/// Beside kernels, messages are on their way until the layer that they are for is done: the kernels
-/// meanwhile do not write where they are.
+/// With concurrent streams, messages live until the ops of their layer's phase end, so that kernels
+/// do not write to their bytes meanwhile.
 void find_lifetimes(Program& program) {
   for (Buffer& buffer : program.buffers) buffer.first_op = buffer.last_op = -1;
   const auto touch = [&](BufferId id, int op) {
@@ -97,14 +97,14 @@ void find_lifetimes(Program& program) {
   if (program.loss >= 0) touch(program.loss, static_cast<int>(program.ops.size()));
 }
 
-/// Where a buffer lies, from its first op to its last.
+/// A buffer's place and lifetime: from its first op to its last.
 struct Placed {
   std::int64_t offset, end;
   int first_op, last_op;
 };
 
-/// The lowest offset at which `buffer` overlaps none of `placed` that lives at the same time.
-/// `placed` is ascending in offset.
+/// Returns the lowest offset at which `buffer` overlaps no buffer of `placed` that lives at the
+/// same time. `placed` ascends in offset.
 std::int64_t lowest_offset(const std::vector<Placed>& placed, const Buffer& buffer) {
   const std::int64_t bytes = aligned(buffer.bytes().value);
   std::int64_t offset = 0;
@@ -148,7 +148,7 @@ void plan_buffers(Program& program) {
 
 namespace {
 
-/// Bytes that an op touches: of the persistent memory or of the arena.
+/// The bytes that an op touches, in the persistent memory or in the arena.
 struct Access {
   bool persistent;
   std::int64_t begin, end;
@@ -167,11 +167,11 @@ Access access_of(const Program& program, BufferId id, const CollectiveOp* collec
   return access;
 }
 
-/// Of each byte of a memory, the op that wrote it last and those that have read it since: in
-/// segments of bytes that have the same history.
+/// For each byte of a memory, the op that wrote it last and the ops that have read it since. Bytes
+/// with the same history form a segment.
 class History {
  public:
-  /// Appends the ops that `op` must follow.
+  /// Records a read by `op`. Appends to `after` the ops that `op` must wait for.
   void read(const Access& access, int op, std::vector<int>& after) {
     each_segment(access, [&](Segment& segment) {
       if (segment.writer >= 0) after.push_back(segment.writer);
@@ -184,7 +184,7 @@ class History {
       if (segment.writer >= 0) after.push_back(segment.writer);
       after.insert(after.end(), segment.readers.begin(), segment.readers.end());
     });
-    // Whatever touches these bytes later waits for the write, which waits for what came before.
+    // Ops that touch these bytes later wait for this write, which has waited for the ops before it.
     const auto first = segments_.find(access.begin);
     segments_.erase(std::next(first), segments_.lower_bound(access.end));
     first->second = {op, {}};
@@ -218,7 +218,7 @@ class History {
 
 std::vector<std::vector<int>> dependences(const Program& program) {
   std::vector<std::vector<int>> after(program.ops.size());
-  std::array<History, 2> memories;  // the arena, and what is persistent
+  std::array<History, 2> memories;  // the arena, and the persistent memory
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     const Op& op = program.ops[static_cast<std::size_t>(i)];
     const auto* collective = std::get_if<CollectiveOp>(&op.body);

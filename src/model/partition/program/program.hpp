@@ -1,6 +1,6 @@
 #pragma once
-// A program: what one rank does in one training iteration, as data. The model prices it, the
-// simulator and the executor run it; nobody else knows what a halo is.
+// A program: the ops of one rank in one training step, and their buffers, as data. The model prices
+// a program, and the simulator and the executor run it. None of them needs to know what a halo is.
 #include <map>
 #include <string>
 #include <variant>
@@ -27,27 +27,30 @@ using BufferId = int;
 
 /// One dense buffer of one rank, or a slice of another.
 struct Buffer {
-  std::string name;  ///< "conv1.y", "conv1.y->relu1" (what a consumer needs), "d conv1.y"
+  std::string name;  ///< "conv1.y", "conv1->relu1" (the part that a consumer needs), "d conv1.y"
   TensorClass tensor_class = TensorClass::Activation;
   DataType type = DataType::F32;
-  /// global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
+  /// the global region that it holds; flat buffers (packed data, sums, scalars) use axis C alone
   Region region;
   LayerIndex layer = -1;
-  bool persistent = false;  ///< lives from op to op (parameters, optimizer state, their gradients)
-  BufferId inside = -1;     ///< a slice of that buffer, at `offset` bytes from its start
-  int first_op = -1;        ///< lifetime within an iteration, from plan_buffers
+  /// lives from step to step (parameters, their gradients, optimizer state)
+  bool persistent = false;
+  /// if not -1, this is a slice of that buffer, `offset` bytes from its start
+  BufferId inside = -1;
+  int first_op = -1;  ///< lifetime within a step, set by plan_buffers()
   int last_op = -1;
-  Bytes offset{};  ///< in the arena (or within `inside`), from plan_buffers
+  /// in the arena, or in the persistent memory, set by plan_buffers(); of a slice, in `inside`
+  Bytes offset{};
 
   Bytes bytes() const { return {region.elements() * size_of(type)}; }
 };
 
 enum class Phase : int { Forward, Backward, Update };
-/// Streams on which a device could run ops side by side. A machine without such concurrency runs
-/// them in program order.
+/// Ops of different streams may run side by side. A machine without such concurrency runs all ops
+/// in program order.
 enum class Stream : int { Compute, Halo, Gradient };
 
-/// Runs a kernel. `region` and `global` place the output in its global tensor (random numbers are
+/// Runs a kernel. `region` and `global` locate the output in its global tensor (random numbers are
 /// keyed by global index).
 struct ComputeOp {
   Kernel kernel;
@@ -55,17 +58,17 @@ struct ComputeOp {
   Shape global;
 };
 
-/// Fills a buffer from the data source: samples of the input layer, labels or targets. No rank
-/// reads more than `region`.
+/// Fills a buffer from the data source with samples of the input layer, labels or targets. It reads
+/// only `region` of the global tensor.
 struct LoadOp {
   enum class What : int { Samples, Labels, Targets } what = What::Samples;
   Region region;
   Shape global;
-  std::int64_t classes = 0;  ///< Labels: their number
+  std::int64_t classes = 0;  ///< Labels: the number of classes
   friend bool operator==(const LoadOp&, const LoadOp&) = default;
 };
 
-/// Place in Program::ways; 0: the communicator's own.
+/// Index in Program::transports; 0 is the communicator's own transport.
 using TransportId = std::uint8_t;
 
 struct Message {
@@ -75,34 +78,34 @@ struct Message {
   TransportId transport = 0;
 };
 
-/// Point-to-point messages, all at once; completes when all have.
+/// Point-to-point messages that are all started at once. The op ends when all messages have ended.
 struct ExchangeOp {
   std::vector<Message> sends;
   std::vector<Message> receives;
-  int tag = 0;  ///< the same on all ranks, distinct for each edge and direction
+  int tag = 0;  ///< equal on all ranks, different for each edge and direction
 };
 
 enum class Collective : int { AllReduce, ReduceScatter, AllGather };
 inline constexpr int collective_count = static_cast<int>(Collective::AllGather) + 1;
 std::string_view name_of(Collective collective);
 
-/// A collective over `group` (ascending ranks). AllReduce is in place over elements [begin, begin +
-/// count) of the one written buffer; ReduceScatter and AllGather move `counts[i]` elements to or
-/// from the i-th member, concatenated in that order in the longer buffer.
+/// A collective over `group` (ascending ranks of the job). AllReduce works in place on elements
+/// [begin, begin + count) of its one buffer. ReduceScatter and AllGather move `counts[i]` elements
+/// to or from the i-th member. The longer buffer holds the members' parts in that order.
 struct CollectiveOp {
   Collective op = Collective::AllReduce;
   std::vector<int> group;
   DataType type = DataType::F32;
   std::int64_t begin = 0;
-  std::int64_t count = 0;  ///< AllReduce: elements; others: of the longer buffer
+  std::int64_t count = 0;  ///< AllReduce: elements reduced; others: elements of the longer buffer
   std::vector<std::int64_t> counts;
   TransportId transport = 0;
   Bytes bytes() const { return {count * size_of(type)}; }
 };
 
 struct Op {
-  LayerIndex layer = -1;     ///< that it is attributed to
-  LayerIndex producer = -1;  ///< of an edge's ops: whose tensor moves; -1 otherwise
+  LayerIndex layer = -1;     ///< the layer that the op's time counts for
+  LayerIndex producer = -1;  ///< the layer whose tensor moves, in ops of an edge; otherwise -1
   Phase phase = Phase::Forward;
   Stream stream = Stream::Compute;
   std::vector<BufferId> reads;
@@ -119,28 +122,29 @@ inline bool communicates(const Op& op) {
 struct ParameterSlice {
   enum class What : int { Weights, Bias, Scale, Shift, Slope } what = What::Weights;
   LayerIndex layer = -1;
-  Region region;  ///< of the global tensor: (F, C, kD, kH, kW), or (1, C, 1, 1, 1)
+  Region region;  ///< in the global tensor: (F, C, kD, kH, kW), or (1, C, 1, 1, 1)
   Shape global;
   BufferId value = -1;
   BufferId gradient = -1;
   BufferId velocity = -1;     ///< or Adam's running mean; -1 under plain SGD
-  BufferId mean_square = -1;  ///< Adam; -1 under the others
-  /// The ranks that keep a share each of what is sharded of it, and how many of its elements, one
-  /// after the other; none if all keep all. Buffers of what is sharded hold this rank's share.
+  BufferId mean_square = -1;  ///< Adam and AdamW; otherwise -1
+  /// The ranks that each keep a share of this slice; empty if each rank keeps all of it. Buffers of
+  /// sharded tensors (Program::sharding) hold this rank's share.
   std::vector<int> sharers{};
+  /// by sharer, the number of elements in its share; the shares follow each other in the slice
   std::vector<std::int64_t> shares{};
   /// "conv1.weights"
   std::string name(const Network& network) const;
 };
 
-/// What parameters a layer has, and their shapes, in the order of Program::parameters.
+/// Returns the parameters of a layer and their global shapes, in the order of Program::parameters.
 std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& layer);
 
-/// Running mean and variance of a batch normalization as one rank holds them: [2][C] of the
+/// Running mean and variance of a batch normalization as one rank holds them: [2][C] for the
 /// channels in `region`.
 struct RunningStatistics {
   LayerIndex layer = -1;
-  Region region;  ///< (1, C, 1, 1, 1), as of its parameters
+  Region region;  ///< (1, C, 1, 1, 1), as for the layer's parameters
   Shape global;
   BufferId value = -1;
 };
@@ -150,39 +154,40 @@ struct Program {
   int ranks = 1;
   std::vector<Buffer> buffers;
   std::vector<Op> ops;  ///< in the order in which a device without concurrent streams runs them
-  std::map<std::string, std::string> implementations;  ///< Execution's
-  std::vector<std::string> transports{std::string()};  ///< by TransportId
-  int sharding = 0;  ///< Execution's: from which stage on what of a parameter is shared out
-  bool concurrent_streams =
-      false;  ///< communication goes on beside the kernels, up to the op that depends on it
+  std::map<std::string, std::string> implementations;  ///< as in Execution
+  std::vector<std::string> transports{std::string()};  ///< names, by TransportId
+  int sharding = 0;                                    ///< the stage, as in Execution
+  /// communication goes on beside kernels, until the op that depends on it
+  bool concurrent_streams = false;
   std::vector<ParameterSlice> parameters;
-  std::vector<RunningStatistics> running;  ///< of networks that keep any
-  /// F64, [2], where the loss is scaled: what it is multiplied by, and since how many ops
-  /// (runtime/device/loss_scaling.hpp)
+  std::vector<RunningStatistics> running;  ///< empty if the network keeps no running statistics
+  /// F64, [2], where the loss is scaled: the scale, and the number of steps since it changed or a
+  /// gradient overflowed (runtime/device/loss_scaling.hpp)
   BufferId loss_scale = -1;
-  /// F64 scalar: this iteration's loss, complete after the forward phase on every rank that the
-  /// loss layer lies on
+  /// F64 scalar: the step's loss. After the forward phase, it is complete on every rank on which
+  /// the loss layer lies.
   BufferId loss = -1;
-  Bytes arena{};  ///< bytes for the buffers that are not persistent, from plan_buffers
-  Bytes persistent{};
+  Bytes arena{};       ///< memory for the buffers that are not persistent, set by plan_buffers()
+  Bytes persistent{};  ///< memory for the persistent buffers, set by plan_buffers()
 
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<std::size_t>(id)]; }
 };
 
-/// Sets each buffer's lifetime and place: persistent ones one after the other, the others in an
-/// arena, the larger first, each at the lowest offset where it overlaps no other that lives at the
-/// same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same
-/// result. With concurrent streams what is sent and received lives until its layer's phase is done,
-/// or kernels that could go on beside it would wait for its bytes.
+/// Sets each buffer's lifetime and place. Persistent buffers follow each other. The others go into
+/// an arena, larger ones first, each at the lowest offset where it overlaps no buffer that lives at
+/// the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same
+/// result. With concurrent streams, sent and received buffers live until their layer's phase ends.
+/// Otherwise kernels that could run beside the transfer would have to wait for its bytes.
 void plan_buffers(Program& program);
 
-/// The loads of a program, each once.
+/// Returns the loads of a program, without repetitions.
 std::vector<LoadOp> loads_of(const Program& program);
 
-/// Ops that must have finished before each op may start: earlier ones that touch bytes in common,
-/// at least one of the two writing, but for those that an op in between which writes the same bytes
-/// has waited for. Requires placed buffers; for machines with concurrent streams.
+/// Returns, for each op, the ops that must end before it may start. These are the earlier ops that
+/// touch a byte in common, if at least one of the two writes that byte. An earlier op is left out
+/// if an op in between writes the same bytes, since that op has waited for it. Requires placed
+/// buffers. For machines with concurrent streams.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan

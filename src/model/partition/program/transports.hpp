@@ -1,5 +1,5 @@
 #pragma once
-// Which way each transfer of a program goes (Transports, execution.hpp).
+// The choice of a transport for each transfer of a program (Transports in execution.hpp).
 #include <map>
 #include <string>
 
@@ -8,24 +8,24 @@
 
 namespace stratplan {
 
-/// What a rank sends to a peer and receives from it in one exchange.
+/// The bytes that a rank sends to a peer and receives from it in one exchange.
 struct BytesBothWays {
   Bytes out{}, in{};
 };
 std::map<int, BytesBothWays> bytes_by_peer(const ExchangeOp& exchange);
 
-/// What messages between two ranks are called in Transports::transfers: "messages" between ranks
-/// that meet at the innermost level, "messages one way" if one of the two sends nothing, "messages
-/// across" between ranks that meet further out.
+/// The key of messages between two ranks in Transports::transfers. It is "messages" if both ranks
+/// are in one group of the innermost level and both send, "messages one way" if only one of them
+/// sends, and "messages across" if the ranks are in different groups.
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement);
-/// What a collective is called there: collective_key (group_shape.hpp).
+/// The key of a collective in Transports::transfers: its collective_key() (group_shape.hpp).
 std::string transfer_key(const CollectiveOp& collective, const Topology& placement);
 
 /// "mpi from 0 bytes, nccl from 4096 bytes"
 std::string to_text(const Transports::BySize& transports);
 
-/// Writes into the program's messages and collectives which way they go. Both ends of a message
-/// come to the same, and so do all members of a group.
+/// Sets the transport of each message and collective of the program. Both ends of a message choose
+/// the same transport, and so do all members of a group.
 void choose_transports(Program& program, const Transports& transports);
 
 }  // namespace stratplan

@@ -1,10 +1,11 @@
-// The verbs by MPI calls. They block unless overlap is wanted: blocking collectives are what Open
-// MPI does best between the cores of one node, and in place. With overlap, exchanges and the sums
-// of gradients are under way until polled or waited for; all else stands between two kernels that
-// need it, and blocks. Reduce-scatter is made of messages, by pairwise exchange (Thakur,
-// Rabenseifner and Gropp, see model/cost/collective_cost.hpp): Open MPI's own takes a copy of
-// the whole input and a place for what arrives (coll_base_reduce_scatter.c), anew in each call,
-// which no plan of buffers knows of.
+// The communicator over MPI. Calls block unless overlap is wanted, because Open MPI is fastest with
+// blocking, in-place collectives between the cores of one node. With overlap, exchanges and sums of
+// gradients do not block; they end when polled or waited for. All other collectives stand between
+// two kernels that need them, and always block.
+//
+// Reduce-scatter is a pairwise exchange of messages (Thakur, Rabenseifner and Gropp, see
+// model/cost/collective_cost.hpp). Open MPI's own allocates a copy of the whole input and a receive
+// buffer in each call (coll_base_reduce_scatter.c), and predicted memory does not include them.
 #include <fmt/format.h>
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
 #define MPICH_SKIP_MPICXX 1
@@ -30,8 +31,8 @@ namespace {
 /// One MPI call moves at most INT_MAX items; longer buffers go in pieces of this many.
 constexpr std::int64_t piece_items = std::int64_t{1} << 30;
 
-/// What a reduce-scatter receives before it adds it up: little enough to be in the cache still,
-/// enough for a message's own cost not to show.
+/// Bytes that a reduce-scatter receives before it adds them: few enough to stay in the cache, and
+/// enough to make a message's fixed cost negligible.
 constexpr std::int64_t reduced_at_once = 512 << 10;
 
 void check(int code, const char* call, int rank) {
@@ -43,7 +44,7 @@ void check(int code, const char* call, int rank) {
                                        std::string(text, static_cast<std::size_t>(length))));
 }
 
-/// The types that MPI does not know move as if they were integers.
+/// Types that MPI does not know are sent as integers of the same size.
 MPI_Datatype mpi_type(DataType type) {
   switch (type) {
     case DataType::F32: return MPI_FLOAT;
@@ -76,8 +77,8 @@ MPI_Op mpi_sum(DataType type) {
                                   : MPI_SUM;
 }
 
-/// The same on all members, whatever else each of them has called: MPI_Comm_create_group tells
-/// concurrent calls apart by it.
+/// Returns a tag by which MPI_Comm_create_group tells concurrent calls apart. It depends only on
+/// the group, so all members use the same.
 int group_tag(const std::vector<int>& ranks) {
   // Tags up to 32767 are guaranteed.
   return static_cast<int>(Fnv1a().add_each(ranks).value() % 32767U);
@@ -149,10 +150,10 @@ class MpiCommunicator final : public Communicator {
   struct Members {
     MPI_Comm comm = MPI_COMM_NULL;  ///< null for a group of one, which needs none
     int size = 1;
-    int index = 0;  ///< this rank's place among them
+    int index = 0;  ///< this rank's index among the members
   };
 
-  /// What is under way on a stream. The vectors are kept, so that only first calls allocate.
+  /// The requests under way on a stream. The vectors are kept, so that only first calls allocate.
   struct Pending {
     struct Arrival {
       std::size_t request;
@@ -160,13 +161,14 @@ class MpiCommunicator final : public Communicator {
     };
     std::vector<MPI_Request> requests;
     std::vector<MPI_Status> statuses;
-    std::vector<Arrival> arrivals;  ///< what the requests that receive wait for
+    std::vector<Arrival> arrivals;  ///< what each receiving request expects
     void clear() {
       requests.clear();
       arrivals.clear();
     }
   };
-  /// Whatever happened, nothing of it is waited for again.
+  /// Clears the requests when it is destroyed, also after an error, so that they are not waited for
+  /// again.
   struct Cleared {
     Pending& pending;
     ~Cleared() { pending.clear(); }
@@ -176,11 +178,12 @@ class MpiCommunicator final : public Communicator {
   Pending& pending(Stream stream) { return pending_[static_cast<std::size_t>(stream)]; }
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
-  /// Sends items to one member while as many as `mine` says come from another, and are added to the
-  /// sums.
+  /// Sends `count` elements to member `to`. Meanwhile receives `mine` elements from member `from`,
+  /// and adds them to `sums`.
   void add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to,
                 const std::byte* theirs, std::int64_t count, DataType type);
-  /// Starts one request per piece: MPI keeps the order of messages between two ranks with one tag.
+  /// Starts one request per piece of a parcel. MPI keeps the order of messages with one tag between
+  /// two ranks.
   template <class Start>
   void post(Pending& pending, const Parcel& parcel, const char* call, Start start);
   void check_arrivals(Pending& pending, int code, const char* call) const;
@@ -188,7 +191,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
   MPI_Comm exchanges_ =
-      MPI_COMM_NULL;  ///< of their own, so that no tag meets a reduce-scatter's messages
+      MPI_COMM_NULL;  ///< for exchanges only, so that their tags never match a reduce-scatter's
   std::vector<std::byte> arriving_ = std::vector<std::byte>(reduced_at_once);
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
@@ -288,7 +291,7 @@ bool MpiCommunicator::poll(Stream stream) {
   return done;
 }
 
-/// All have ended, `code` says how; none is under way any more.
+/// Checks requests that have all ended with `code`, and forgets them.
 void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call) const {
   const Cleared cleared{ended};
   if (code == MPI_ERR_IN_STATUS)
@@ -321,8 +324,8 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
   return displaced_;
 }
 
-/// In turns: k places on among the members goes their piece, from k places back comes a term of
-/// this rank's own.
+/// Pairwise exchange. In round k each rank sends a piece to the member k places after it, and
+/// receives a term of its own piece from the member k places before it.
 void MpiCommunicator::reduce_scatter(Stream, Group group, const void* input, void* output,
                                      std::span<const std::int64_t> counts, DataType type) {
   const auto [comm, size, index] = members(group);

@@ -1,4 +1,4 @@
-// Starting and ending MPI.
+// Starts and ends MPI.
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -29,14 +29,14 @@ bool running() {
 MpiSession::MpiSession() : exceptions_(std::uncaught_exceptions()) {
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
-    throw EnvironmentError("MPI can not start");
+    throw EnvironmentError("MPI cannot start: MPI_Init_thread failed");
   if (provided < MPI_THREAD_FUNNELED)
     throw EnvironmentError("this MPI library does not support threads (MPI_THREAD_FUNNELED)");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
 MpiSession::~MpiSession() {
-  // MPI_Finalize would wait for ranks that may be waiting for this one.
+  // MPI_Finalize would wait for ranks that may be waiting for this rank.
   if (std::uncaught_exceptions() > exceptions_)
     abort_all_ranks(static_cast<int>(ExitCode::Communication));
   MPI_Finalize();
@@ -49,7 +49,8 @@ std::optional<bool> mpi_takes_device_memory() {
   int supported = 0;
   return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported != 0;
 #else
-  // Older kin of MPICH are told by their users, in variables that they read when they start.
+  // Older relatives of MPICH have no such query. Their users enable it by variables that are read
+  // at start.
   for (const char* name : {"MPICH_GPU_SUPPORT_ENABLED", "MV2_USE_CUDA"})
     if (const char* value = std::getenv(name); value != nullptr) return std::string(value) == "1";
   return std::nullopt;

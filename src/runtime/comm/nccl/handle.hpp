@@ -1,6 +1,6 @@
 #pragma once
-// One communicator of NCCL's that never blocks: its calls may return while they are in progress,
-// and whoever needs their end asks, up to a limit.
+// Owns one non-blocking communicator of NCCL. Its calls may return while they are in progress;
+// settle() waits for their end, up to a time limit.
 #include <nccl.h>
 
 #include <chrono>
@@ -25,24 +25,25 @@ class Deadline {
 
 class NcclHandle {
  public:
-  /// Takes over a communicator made with blocking = 0; null: its making failed at once.
+  /// Owns a communicator made with blocking = 0; null if it could not be made. `patience` limits
+  /// each wait.
   NcclHandle(ncclComm_t comm, Seconds patience)
       : comm_(comm), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
-  /// Waits for what is under way; aborts it if an exception passes, or the others do not answer.
-  /// Graphs with its calls must be gone.
+  /// Waits for calls under way; aborts them if an exception destroys this object, or if the other
+  /// ranks do not answer. Graphs with calls of this communicator must have been destroyed.
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
 
   ncclComm_t comm() const { return comm_; }
-  /// How a call ends that returned `started`; ncclInProgress: it has not within the time of
-  /// patience. Only then may the next be made.
+  /// Waits for the end of a call that returned `started`, and returns its result; ncclInProgress if
+  /// it did not end in time. The next call may only follow this.
   ncclResult_t settle(ncclResult_t started) const;
-  /// What went wrong beside the calls, or ncclSuccess.
+  /// Returns an error that occurred asynchronously, or ncclSuccess.
   ncclResult_t state() const;
-  /// Has all that is under way given up, and does not wait for that: NCCL's abort ends when the
-  /// last graph with calls of its has gone, and what holds the graphs may go after this, but before
-  /// the destructor, which waits.
+  /// Begins to abort all calls under way, and returns at once. NCCL's abort ends only after the
+  /// last graph with calls of this communicator was destroyed. The graphs' owner may do that after
+  /// this call, but before the destructor, which waits for the abort.
   void abort() noexcept;
 
  private:

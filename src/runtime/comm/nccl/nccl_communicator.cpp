@@ -1,7 +1,7 @@
-// The verbs by NCCL. One communicator of all ranks is for messages; collectives have one for each
-// group and stream, split off together when this is made, so that sums of gradients and statistics
-// of one group do not queue up behind each other. Every call is a group of NCCL's, for that is what
-// settles.
+// The communicator over NCCL. One communicator of NCCL with all ranks is used for messages.
+// Collectives have one per group and stream, split off in the constructor, so that sums of
+// gradients and statistics of one group do not wait for each other. Every call is wrapped in a
+// group of NCCL's calls (ncclGroupStart), whose end NcclHandle::settle can wait for.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,14 +38,14 @@ ncclDataType_t nccl_type(DataType type) {
 }
 
 std::string text_of(ncclResult_t result, ncclComm_t comm) {
-  const std::string last = ncclGetLastError(comm);  // of the process, without a communicator
+  const std::string last = ncclGetLastError(comm);  // null: the last error of the process
   return last.empty() ? ncclGetErrorString(result)
                       : fmt::format("{}: {}", ncclGetErrorString(result), last);
 }
 
 bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
 
-/// The first of two that is a failure, else the last.
+/// Returns the first failure of the two, else the last result.
 ncclResult_t worse(ncclResult_t first, ncclResult_t last) { return failed(first) ? first : last; }
 
 template <class T>
@@ -56,7 +56,7 @@ T* at(T* data, std::int64_t element, DataType type) {
 
 std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
-/// Calls within one group of NCCL's; the first failure is kept.
+/// Makes calls within one group of NCCL's calls, and keeps the first failure.
 class Calls {
  public:
   template <class... Arguments, class... Given>
@@ -74,7 +74,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(Communicator& bootstrap, Backend& backend,
                    const std::vector<CollectiveGroup>& groups, const NcclOptions& options);
   ~NcclCommunicator() override {
-    while (!handles_.empty()) handles_.pop_back();  // those that were split off first
+    while (!handles_.empty()) handles_.pop_back();  // those that were split off end first
   }
 
   int rank() const override { return bootstrap_.rank(); }
@@ -97,16 +97,16 @@ class NcclCommunicator final : public Communicator {
  private:
   struct Members {
     std::vector<int> ranks;
-    int index = 0;                           ///< this rank's place among them
-    std::array<NcclHandle*, 3> by_stream{};  ///< null: no collectives there
+    int index = 0;                           ///< this rank's index among the members
+    std::array<NcclHandle*, 3> by_stream{};  ///< null: no collectives on that stream
   };
-  /// The last call on a stream, for messages.
+  /// The latest call on a stream, for messages.
   struct Call {
     const char* verb = "";
     int tag = -1;  ///< of an exchange
     std::vector<int> ranks;
-    std::int64_t under_way = 0;            ///< calls since all had ended
-    Backend::Event ready = Backend::none;  ///< of the kernels before it
+    std::int64_t under_way = 0;            ///< number of calls that may not have ended
+    Backend::Event ready = Backend::none;  ///< the end of the kernels before the call
   };
 
   cudaStream_t native(Stream stream) const {
@@ -131,8 +131,8 @@ class NcclCommunicator final : public Communicator {
   Backend& backend_;
   NcclOptions options_;
   ncclConfig_t config_ = NCCL_CONFIG_INITIALIZER;
-  std::vector<int> all_;                              ///< ranks
-  std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then those split off it
+  std::vector<int> all_;                              ///< all ranks
+  std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then those split off
   std::map<std::vector<int>, Group> names_;
   std::vector<Members> members_;
   std::array<Call, 3> calls_;  ///< by stream
@@ -176,7 +176,8 @@ void NcclCommunicator::connect() {
   require(root().settle(started), &root(), Stream::Compute);
 }
 
-/// Where the parent does not block, the child is there once the parent has settled.
+/// Makes one round of groups. With non-blocking calls the new communicator exists once its parent
+/// has settled.
 void NcclCommunicator::split(const std::vector<CollectiveGroup>& round) {
   const int mine = group_with(rank(), round);
   const CollectiveGroup* group = mine < 0 ? nullptr : &round[static_cast<std::size_t>(mine)];
@@ -204,7 +205,7 @@ Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
 
 NcclHandle& NcclCommunicator::handle(const Members& members, Stream stream) const {
   NcclHandle* found = members.by_stream[static_cast<std::size_t>(stream)];
-  SP_ASSERT(found, "ranks {} were not said to have collectives on stream {}", members.ranks,
+  SP_ASSERT(found, "ranks {} did not announce collectives on stream {}", members.ranks,
             static_cast<int>(stream));
   return *found;
 }
@@ -216,7 +217,7 @@ void NcclCommunicator::note(Stream stream, const char* verb, const std::vector<i
   latest.ranks = ranks;
 }
 
-/// The next call is behind the kernels so far.
+/// Makes the next call on the stream wait for all kernels enqueued so far.
 void NcclCommunicator::follow_kernels(Stream stream) {
   Call& next = call(stream);
   if (stream != Stream::Compute)
@@ -224,7 +225,7 @@ void NcclCommunicator::follow_kernels(Stream stream) {
   ++next.under_way;
 }
 
-/// On the stream's stream.
+/// Enqueues one group of NCCL's calls on the stream.
 template <class Enqueue>
 void NcclCommunicator::issue(Stream stream, NcclHandle& handle, Enqueue enqueue) {
   follow_kernels(stream);
@@ -295,7 +296,7 @@ void NcclCommunicator::all_gather(Stream stream, Group group, const void* input,
   });
 }
 
-/// What a collective of one comes to.
+/// Does the collective of a group with one rank.
 void NcclCommunicator::copy(Stream stream, const void* from, void* to, Bytes bytes) {
   if (from == to || bytes.value == 0) return;
   note(stream, "copy", {rank()});
@@ -305,7 +306,7 @@ void NcclCommunicator::copy(Stream stream, const void* from, void* to, Bytes byt
              "copying on the device");
 }
 
-/// In it are calls on all streams, with all sorts of ranks.
+/// A replay contains calls on all streams and with different ranks, so the note names all ranks.
 void NcclCommunicator::replayed() {
   note(Stream::Compute, "a replay of captured calls", all_);
   ++call(Stream::Compute).under_way;
@@ -323,7 +324,7 @@ bool NcclCommunicator::poll(Stream stream) {
   if (call(stream).under_way == 0) return true;
   const cudaError_t state = cudaStreamQuery(native(stream));
   if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // it is none
+    cudaGetLastError();  // clears cudaErrorNotReady, which is no error
     for (const auto& handle : handles_) require(handle->state(), handle.get(), stream);
     return false;
   }
@@ -332,7 +333,8 @@ bool NcclCommunicator::poll(Stream stream) {
   return true;
 }
 
-/// Or else nothing that is under way is waited for again.
+/// Throws CommunicationError unless `result` is ncclSuccess. Aborts all calls under way before, so
+/// that nothing waits for them again.
 void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, Stream stream) {
   if (result == ncclSuccess) return;
   const auto& [verb, tag, ranks, under_way, ready] = call(stream);

@@ -1,5 +1,5 @@
 #pragma once
-// Collectives of pieces, which NCCL has for equal ones alone.
+// Collectives with pieces of different sizes, which NCCL does not have.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,9 +13,10 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// What a reduce-scatter or an all-gather is made of where pieces differ in size: a reduction to,
-/// or a broadcast from, each member with a piece that is not empty. None: all pieces are equal, and
-/// the native collective does. `pieces` is given so that calls allocate once.
+/// Lists the pieces of a reduce-scatter or an all-gather if they differ in size; empty pieces are
+/// left out. The collective is then a reduction to, or a broadcast from, each member with a piece.
+/// The list is empty if all pieces are equal: NCCL's own collective applies. `pieces` is an
+/// argument so that repeated calls do not allocate.
 inline void split_pieces(std::span<const std::int64_t> counts, std::vector<Piece>& pieces) {
   pieces.clear();
   bool equal = true;

@@ -51,8 +51,8 @@ std::unique_ptr<HostKernel> matrix_kernel(const Kernel& kernel) {
   }
 }
 
-/// A block whose windows read nothing but padding has an empty x: outputs are the bias, gradients
-/// of weights are zero.
+/// Computes a convolution of an empty x, which a block has if its windows read nothing but padding.
+/// Outputs are the bias, and gradients of weights are zero.
 void convolve_nothing(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t filters = kernel.y[Axis::C];
   if (kernel.kind == KernelKind::ConvolutionForward) {
@@ -69,7 +69,7 @@ bool contains(const HostKernel& kernel, std::string_view word) {
   return kernel.implementation().find(word) != std::string::npos;
 }
 
-/// Null where the route does not apply.
+/// Returns null if the route does not apply to the kernel.
 std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   switch (route) {
     case Route::MatrixProduct: return as_matrix_product(kernel) ? matrix_kernel(kernel) : nullptr;
@@ -83,8 +83,8 @@ std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   }
 }
 
-/// The library's other ways are plain loops and products of matrices that it unfolds sample by
-/// sample.
+/// Whether a kernel is a fast one. The library's slow implementations are plain loops ("ref") and
+/// matrix products that it unfolds sample by sample ("gemm").
 bool is_fast(const HostKernel& kernel, Route route) {
   const bool own =
       route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;
@@ -94,7 +94,7 @@ bool is_fast(const HostKernel& kernel, Route route) {
 constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded,
                                 Route::ChannelsLast,  Route::Blocked,  Route::Planar};
 
-/// The rule's, then all others.
+/// Returns the routes of the rule, then all others.
 std::vector<Route> ordered_routes(const Kernel& kernel) {
   std::vector<Route> order = routes(kernel, has_avx512());
   for (const Route route : all_routes)
@@ -102,8 +102,8 @@ std::vector<Route> ordered_routes(const Kernel& kernel) {
   return order;
 }
 
-/// The first that is fast. The library's own unfolding comes next; its plain loops are thousands of
-/// times slower and never taken.
+/// Returns the first fast kernel, else the library's own unfolding, else plain loops of our own.
+/// The library's plain loops are thousands of times slower and never taken.
 std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
   std::unique_ptr<HostKernel> general;
   for (const Route route : ordered_routes(kernel)) {
@@ -125,8 +125,10 @@ std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel, const std:
                                   [&](Route known) { return name_of(known) == choice; });
   std::unique_ptr<HostKernel> made = route == all_routes.end() ? nullptr : make(kernel, *route);
   if (!made)
-    throw EnvironmentError(fmt::format(
-        "the plan wants {} as {}, which the cpu backend does not have here", kernel.key(), choice));
+    throw EnvironmentError(
+        fmt::format("the plan computes {} with {}, which the cpu backend does not offer here; "
+                    "make the plan anew on this machine",
+                    kernel.key(), choice));
   return made;
 }
 

@@ -6,10 +6,13 @@
 
 namespace stratplan::cpu {
 
-/// Any of the three passes, by the route of that name (route.hpp); if empty, by the preferred one
-/// that the library takes, else by own loops.
+/// Prepares any of the three passes of a convolution. `choice`: the name of a route (route.hpp), or
+/// empty for the first fast route in the order of the rule. If no route is fast, oneDNN's own
+/// unfolding is used, then plain loops. Throws EnvironmentError if the named route does not apply
+/// to the kernel.
 std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel, const std::string& choice);
-/// The routes that are not plain loops, the preferred first; none if there is only one.
+/// Returns the names of the fast routes of a kernel, the preferred one first. Returns nothing if
+/// there is no choice.
 std::vector<std::string> convolution_choices(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

@@ -23,8 +23,8 @@ memory::desc described(const memory::dims& dims, Tag tag) {
   return {dims, memory::data_type::f32, tag};
 }
 
-/// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), weights of several groups
-/// ([G,] F, C, [D,] H, W), dilation counted from 0.
+/// A kernel in oneDNN's terms. Dimensions are (N, C, [D,] H, W). Weights of several groups are
+/// ([G,] F, C, [D,] H, W). Dilation is counted from 0.
 struct Problem {
   explicit Problem(const Kernel& kernel)
       : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 ||
@@ -44,8 +44,8 @@ struct Problem {
       strides.push_back(w.stride);
       dilates.push_back(w.dilation - 1);
       pad_before.push_back(w.pad_before);
-      // The library wants the padding that gives just these outputs: less where the last elements
-      // of x are not reached.
+      // The library expects the padding that gives exactly these outputs. It is less than the
+      // window's padding where the last elements of x are not read.
       pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] -
                           w.pad_before);
     }
@@ -68,10 +68,10 @@ struct Problem {
   memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
 };
 
-/// Version 2.6.3 computes with extents, strides and bytes of one sample and of the weights in ints,
-/// without a check: beyond them its constructors divide by
-/// zero or fault. It unrolls rows of a window in the code that it generates, which takes time as
-/// the row's square: 2 s at 512.
+/// Whether oneDNN handles the kernel's extents safely. Version 2.6.3 holds extents, strides and
+/// bytes of one sample and of the weights in ints, without a check. Beyond that range its
+/// constructors divide by zero or fault. It also unrolls rows of a window in generated code. That
+/// takes time proportional to the square of the row: 2 s at 512.
 bool is_within_library(const Kernel& kernel) {
   constexpr std::int64_t most_elements = (std::int64_t{1} << 31) / size_of(DataType::F32);
   constexpr std::int64_t longest_window = 512;
@@ -93,7 +93,7 @@ dnnl::primitive_attr attributes() {
   return attr;
 }
 
-/// Of the forward pass: the activation is done on the way out.
+/// Attributes of the forward pass, which applies the activation to its outputs.
 dnnl::primitive_attr attributes(const Kernel& kernel) {
   dnnl::primitive_attr attr = attributes();
   if (!kernel.epilogue().activation) return attr;
@@ -109,7 +109,7 @@ dnnl::primitive_attr attributes(const Kernel& kernel) {
   return attr;
 }
 
-/// Descriptions of the three passes: the versions of the library differ only here.
+/// Descriptions of the three passes. Only here do versions 2 and 3 of the library differ.
 struct Passes {
   Passes(const Kernel& kernel, const Problem& problem, Route route)
       : p(problem),
@@ -217,8 +217,8 @@ class ConvolutionPrimitive : public HostKernel {
   }
 
  private:
-  /// A primitive with what it is called with: the library's C++ interface would make this list anew
-  /// in each call.
+  /// A primitive with its arguments. The library's C++ interface would build this list anew in each
+  /// call.
   struct Prepared {
     dnnl::primitive primitive{};
     std::vector<dnnl_exec_arg_t> arguments{};
@@ -231,12 +231,12 @@ class ConvolutionPrimitive : public HostKernel {
     }
   };
 
-  /// An operand: as it lies outside, and as the primitive wants it.
+  /// An operand: `outside` as the backend stores it, `inside` as the primitive expects it.
   struct Port {
     std::size_t index;
     memory outside, inside;
     bool is_reordered;
-    std::size_t offset = 0;  ///< of `inside` in the workspace
+    std::size_t offset = 0;  ///< offset of `inside` in the workspace
     Prepared reorder{};
 
     void place(void* data, char* workspace) {

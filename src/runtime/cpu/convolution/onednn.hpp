@@ -1,28 +1,30 @@
 #pragma once
-// The one place that speaks to oneDNN (2.x and 3.x).
+// The only interface to oneDNN (2.x and 3.x).
 #include "runtime/cpu/convolution/route.hpp"
 #include "runtime/device/host_backend.hpp"
 
 namespace stratplan::cpu {
 
-/// "oneDNN 2.6.3, AVX2"
+/// Returns the library's version and instruction set: "oneDNN 2.6.3, AVX2".
 std::string library_text();
 bool has_avx512();
 
-/// c = a * b + (accumulate ? c : 0), where a is rows x inner and b inner x columns, dense and
-/// row-major; a transposed operand lies the other way.
+/// A dense row-major operand of multiply(). If `transposed`, the transpose of the operand is
+/// stored.
 struct Matrix {
   const float* data;
   bool transposed;
 };
+/// Computes c = a * b + (accumulate ? c : 0). a is rows x inner, b is inner x columns, and c is
+/// dense and row-major.
 void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t columns,
               std::int64_t inner, bool accumulate);
 
-/// A convolution, any of the three passes, by a route other than MatrixProduct; null if the library
-/// refuses, or
-/// would not survive extents of which it takes no care. Its implementation() is the library's
-/// name for it and starts with "ref" where there are only plain loops. Scratch memory and reordered
-/// operands live in the workspace.
+/// Prepares any of the three passes of a convolution with oneDNN. `route`: ChannelsLast, Blocked or
+/// Planar. Returns null if the library refuses the kernel, or if the extents are beyond the range
+/// that the library handles safely. implementation() is the library's name, which contains "ref"
+/// for plain loops. The workspace holds scratch memory and reordered operands. Throws
+/// EnvironmentError if memory runs out.
 std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route);
 
 }  // namespace stratplan::cpu

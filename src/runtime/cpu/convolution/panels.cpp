@@ -6,8 +6,8 @@
 namespace stratplan::cpu {
 namespace {
 
-/// So many rows by 16 columns in registers: 12 sums, two loads and a broadcast fill the sixteen of
-/// AVX2.
+/// Rows of a block of 16 columns that stays in registers: 12 sums, two loads and a broadcast fit
+/// the sixteen registers of AVX2.
 constexpr std::int64_t block_rows = 6;
 
 template <int rows>

@@ -1,6 +1,6 @@
 #pragma once
-// A product of small matrices whose right side was packed by whoever made it: no copies, no
-// dispatch, for products that come by the dozen.
+// A product of small matrices whose right operand was packed by the caller. It makes no copies and
+// has no dispatch, because a convolution computes dozens of such products.
 #include <cstdint>
 
 namespace stratplan::cpu {

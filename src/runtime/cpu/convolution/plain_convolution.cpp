@@ -9,15 +9,15 @@ namespace {
 
 using reference::Index;
 
-/// Channels of one group, and where its rows begin.
+/// Channels and filters of one group, and the offsets of its rows.
 struct Groups {
   explicit Groups(const Kernel& kernel)
       : channels(kernel.x[Axis::C] / kernel.as<ConvolutionAttributes>().groups),
         filters(kernel.y[Axis::C] / kernel.as<ConvolutionAttributes>().groups),
         taps(reference::taps(kernel)) {}
-  /// Of the x that filter f reads.
+  /// Returns the first channel of x that filter f reads.
   std::int64_t first_channel(std::int64_t f) const { return f / filters * channels; }
-  /// Of filter f's weights at a tap.
+  /// Returns the offset of filter f's weights at a tap.
   std::int64_t weights(std::int64_t f, std::int64_t tap) const {
     return (f * taps + tap) * channels;
   }
@@ -55,7 +55,7 @@ void plain_forward(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// A thread has whole samples, so that no two add to the same element.
+/// Each thread takes whole samples, so that no two threads add to the same element.
 void backward_data(const Kernel& kernel, const KernelCall& call) {
   const Groups groups(kernel);
   const std::int64_t filters = kernel.y[Axis::C], samples = kernel.x[Axis::N];
@@ -75,7 +75,8 @@ void backward_data(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// A thread has whole filters. Their sums are over all positions, so they are added up in double.
+/// Each thread takes whole filters. The sums of a filter go over all positions, so they are added
+/// in double.
 void plain_backward_filter(const Kernel& kernel, const KernelCall& call) {
   const Groups groups(kernel);
   const std::int64_t filters = kernel.y[Axis::C], weights = groups.taps * groups.channels;

@@ -1,11 +1,11 @@
 #pragma once
-// A convolution as its definition says, in threads: for the few forms that the library refuses,
-// such as windows that leave more than a stride of x unread.
+// A convolution by its definition, in threads. It serves the few forms that oneDNN refuses, for
+// example windows that leave more than a stride of x unread.
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {
 
-/// Any of the three passes, in any number of groups.
+/// Prepares any of the three passes, with any number of groups.
 std::unique_ptr<HostKernel> make_plain_convolution(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

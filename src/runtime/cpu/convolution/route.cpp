@@ -37,25 +37,26 @@ bool is_point(const Kernel& kernel) {
                      [](const Window& w) { return w.kernel == 1; });
 }
 
-// The rules below were read off measurements of oneDNN 2.6.3 on a Zen 3 core (AVX2), one thread,
-// ResNet-50 at 4 samples and a dozen other shapes, weights and activations reordered within the
-// time. ms for all of ResNet-50's convolutions:
+// The rules below come from measurements of oneDNN 2.6.3 on a Zen 3 core (AVX2), with one thread,
+// of ResNet-50 at 4 samples and a dozen other shapes. Times include the reorders of weights and
+// activations. Milliseconds for all convolutions of ResNet-50:
 //                       forward   data   filter    sum
 //   channels last         384     368     524     1276
 //   blocked               398     381     460     1239
 //     without reorders    354     340     413     1108
 //   the best of these     364     353     444     1161
-// A blocked convolution is faster; whether by more than its reorders depends on the multiply-adds
-// per element moved. Unfolded ones, timed on both cores at once (ms; channels last / blocked /
-// unfolded), gain where the generated kernels are weak: filter gradients, strides, rows shorter
-// than a block of registers.
+// A blocked convolution is faster by itself. Whether it gains more than its reorders cost depends
+// on the multiply-adds per element moved. Unfolded convolutions gain where the library's generated
+// kernels are weak: filter gradients, strides, and rows shorter than a block of registers.
+// Milliseconds on both cores at once, channels last / blocked / unfolded:
 //             3x3 64-64 56^2   3x3/2 512-512 14^2   1x1/2 1024-2048 14^2   3x3x3 16-32 64^3
 //   filter    19.1 15.6 12.1   23.6 18.4 11.5       21.0 17.1 10.5         176 263 121
 //             3x3 64-64 56^2   3x3/2 512-512 14^2   3x3 512-512 7^2        3x3x3 16-32 64^3
 //   forward   13.1 11.1 11.8   15.8 14.9 11.5       13.6 13.3 11.1         89 98 136
 
-/// Point convolutions do least per element, so reorders of activations hardly ever pay, except for
-/// the filter's gradient over many channels.
+/// Returns the preferred route of a point convolution. Point convolutions do the least work per
+/// element, so reorders of activations hardly ever pay, except for filter gradients over many
+/// channels.
 Route point_route(const Kernel& kernel) {
   const std::int64_t rows = kernel.y.elements() / kernel.y[Axis::C], c = kernel.x[Axis::C],
                      f = kernel.y[Axis::C];
@@ -72,9 +73,9 @@ Route point_route(const Kernel& kernel) {
   }
 }
 
-/// Whether there are enough outputs for the filters' transforms to pay: those are as much work as
-/// some 200 outputs. A filter's gradient reads and writes its sums for each plane, which must be
-/// worth it.
+/// Whether there are enough outputs for Winograd's transform to pay. Transforming the filters is as
+/// much work as about 200 outputs. A filter gradient reads and writes its sums for each plane, so
+/// planes must be large too.
 bool winograd_pays(const Kernel& kernel) {
   const std::int64_t plane = kernel.y[Axis::N] * kernel.y[Axis::H] * kernel.y[Axis::W];
   return plane * kernel.y[Axis::D] >= 320 &&
@@ -96,7 +97,7 @@ Route window_route(const Kernel& kernel) {
       return whole_blocks && f >= 64 ? Route::Blocked : Route::ChannelsLast;
     default:
       if (columns >= 128) return Route::Unfolded;
-      // The channels-last kernel takes whole rows of outputs at a time, and long ones fall out of
+      // The channels-last kernel takes whole rows of outputs at a time, and long rows fall out of
       // the cache.
       return kernel.x[Axis::D] == 1 && kernel.y[Axis::W] >= 192 ? Route::Blocked
                                                                 : Route::ChannelsLast;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t rows_at_once = 512;
 
-/// What the kernel is as a product: a row per output position, a column per tap and channel.
+/// The kernel as a matrix product: a row per output position, a column per tap and channel.
 struct Unfolded {
   std::int64_t rows, columns, filters;
   explicit Unfolded(const Kernel& kernel)
@@ -18,9 +18,9 @@ struct Unfolded {
   }
 };
 
-/// Taps of a window along W that read x between `first` and `last`, others read padding.
+/// The taps [first, last) of a window along one axis read x; the other taps read padding.
 struct Taps {
-  std::int64_t first, last, position;  ///< position: of tap 0, perhaps outside
+  std::int64_t first, last, position;  ///< position: input position of tap 0, possibly outside x
 };
 
 Taps taps_inside(const Window& window, std::int64_t output, std::int64_t extent) {
@@ -33,7 +33,7 @@ Taps taps_inside(const Window& window, std::int64_t output, std::int64_t extent)
   return {std::min(first, window.kernel), std::max(last, std::min(first, window.kernel)), position};
 }
 
-/// What the window at one output position reads, padding as zeros.
+/// Writes the inputs of the window at one output position to `row`, with zeros for padding.
 void unfold_row(const Kernel& kernel, const float* x, std::int64_t n, std::int64_t d,
                 std::int64_t h, std::int64_t w, float* row) {
   const auto& [depth, height, width] = kernel.windows();
@@ -65,7 +65,7 @@ void unfold_row(const Kernel& kernel, const float* x, std::int64_t n, std::int64
   }
 }
 
-/// Output positions [begin, end), counted through N, D, H, W.
+/// Unfolds output positions [begin, end), counted through N, D, H, W, into `rows`.
 void unfold(const Kernel& kernel, const float* x, std::int64_t begin, std::int64_t end,
             float* rows) {
   const std::int64_t columns = Unfolded(kernel).columns;

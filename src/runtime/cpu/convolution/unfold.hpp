@@ -1,12 +1,13 @@
 #pragma once
-// A convolution as a product of matrices: x is unfolded (im2col), a block of output positions at a
-// time, so that each row holds what one window reads in the order in which the weights lie. Nothing
-// is reordered, and what is unfolded stays in the cache.
+// A convolution as a matrix product of unfolded windows (im2col). x is unfolded for one block of
+// output positions at a time. Each unfolded row holds the inputs of one window, in the order in
+// which weights are stored. No tensor is reordered, and an unfolded block stays in the cache.
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {
 
-/// Forward and backward filter; null for backward data, which would have to fold.
+/// Prepares the forward or the backward filter pass. Returns null for backward data, which would
+/// need the inverse of unfolding. Requires one group.
 std::unique_ptr<HostKernel> make_unfolded(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

@@ -16,8 +16,9 @@ using namespace winograd;
 
 // ---------------------------------------------------------------- geometry
 
-/// A pass as a convolution of `in` to `out`. Backward data is one of dy to dx, with the window
-/// turned around. The filter's gradient is taken over the tiles of the forward pass.
+/// A pass as a convolution from `in` to `out`. Backward data is a convolution from dy to dx, with
+/// the window turned by 180 degrees (`turned`). The filter gradient uses the tiles of the forward
+/// pass.
 struct Pass {
   explicit Pass(const Kernel& kernel)
       : turned(kernel.kind == KernelKind::ConvolutionBackwardData),
@@ -35,8 +36,8 @@ struct Pass {
         std::clamp<std::int64_t>((wanted + tiles_w - 1) / tiles_w, 1, out[Axis::N] * tiles_h);
   }
 
-  /// The plane of `in` that plane `plane` of `out` reads through a tap along D; -1 if that is
-  /// padding, or skipped by the stride.
+  /// Returns the plane of `in` that plane `plane` of `out` reads through tap `tap` along D. Returns
+  /// -1 if that plane is padding, or is skipped by the stride.
   std::int64_t plane_of(std::int64_t plane, std::int64_t tap) const {
     const std::int64_t offset = tap * depth.dilation - depth.pad_before;
     std::int64_t position = turned ? plane - offset : plane * depth.stride + offset;
@@ -45,8 +46,8 @@ struct Pass {
     return position >= 0 && position < in[Axis::D] ? position : -1;
   }
 
-  /// Transformed inputs of one plane of a band, transformed outputs of one, transformed filters; in
-  /// floats.
+  /// Sizes. tiles() counts the tiles of a band. The other sizes are in floats: transformed inputs
+  /// and transformed outputs of one plane of a band, transformed filters, and all together.
   std::int64_t tiles() const { return rows_of_tiles * tiles_w; }
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
@@ -54,8 +55,8 @@ struct Pass {
   std::int64_t floats() const {
     return planes_held * inputs_size() + outputs_size() + filters_size();
   }
-  /// Behind the floats, which are an even number, a count per plane that is held and one per tap
-  /// along D.
+  /// Behind the floats, which are an even number, the workspace holds one int64 per held plane and
+  /// one per tap along D.
   Bytes workspace() const {
     return {floats() * size_of(DataType::F32) +
             (planes_held + depth.kernel) * std::int64_t{sizeof(std::int64_t)}};
@@ -66,9 +67,10 @@ struct Pass {
   Window depth;
   std::int64_t pad_h, pad_w;
   std::int64_t tiles_h, tiles_w;
-  std::int64_t
-      planes_held;  ///< transformed inputs are kept until the last output plane that reads them
-  /// in a band: as much as stays in a cache, but enough for the filters to be worth reading
+  /// planes of transformed inputs that are kept: until the last output plane that reads them
+  std::int64_t planes_held;
+  /// rows of tiles in a band: few enough to stay in a cache, but enough to make reading the filters
+  /// pay
   std::int64_t rows_of_tiles;
 };
 
@@ -86,7 +88,7 @@ Tile tile_at(const Pass& pass, const Band& band, std::int64_t index) {
   return {row / pass.tiles_h, row % pass.tiles_h * outputs, index % pass.tiles_w * outputs};
 }
 
-/// Where a plane of one sample lies.
+/// The extents of a plane of one sample, and the offset of its first element.
 struct Plane {
   std::int64_t height, width, channels;
   std::int64_t offset;
@@ -99,7 +101,7 @@ struct Plane {
 
 // ---------------------------------------------------------------- transforms
 
-/// A square of `size` positions from (h, w), zeros outside.
+/// Loads eight channels of size x size positions from (h, w) on, with zeros outside the plane.
 template <int size>
 SP_INLINE void load_square(const float* data, const Plane& plane, std::int64_t h, std::int64_t w,
                            std::int64_t channel, Float8 (&square)[size][size]) {
@@ -125,10 +127,10 @@ SP_INLINE void load_points(const float* from, std::int64_t stride, Float8 (&valu
     for (int j = 0; j < size; ++j) values[i][j] = load8(from + (i * size + j) * stride);
 }
 
-/// How a transformed tensor lies for one point: rows of channels (a left side), or panels of
-/// sixteen channels (a right side).
+/// The memory layout of a transformed tensor at one point: rows of channels for a left operand,
+/// panels of sixteen channels for a right operand.
 struct Layout {
-  std::int64_t tile, sixteen;  ///< distances of neighbours
+  std::int64_t tile, sixteen;  ///< distances of neighbouring tiles and panels, in floats
   std::int64_t place(std::int64_t index, std::int64_t channel) const {
     return index * tile + channel / panel_columns * sixteen + channel % panel_columns;
   }
@@ -136,7 +138,7 @@ struct Layout {
 Layout as_rows(std::int64_t channels) { return {channels, panel_columns}; }
 Layout as_panels(std::int64_t tiles) { return {panel_columns, tiles * panel_columns}; }
 
-/// One tile of `size` x `size` positions to 36 points, `stride` apart.
+/// Transforms one tile of size x size positions to 36 points, `stride` floats apart.
 template <int size, class Transform>
 SP_INLINE void transform_positions(const float* data, const Plane& plane, std::int64_t h,
                                    std::int64_t w, std::int64_t index, Layout layout, float* to,
@@ -161,14 +163,14 @@ SP_CLONES void transform_output_gradient(const float* dy, const Plane& plane, st
                                TransformOutputGradient{});
 }
 
-/// What is done to outputs on their way out.
+/// Bias and activation, which are applied to outputs before they are stored.
 struct Finish {
   const float* bias;  ///< may be null
   bool activates;
-  float slope;  ///< a ReLU is a leaky one of slope 0
+  float slope;  ///< a ReLU is a leaky ReLU of slope 0
 };
 
-/// 36 points of one tile to its outputs.
+/// Transforms the 36 points of one tile to outputs, and stores those inside the plane.
 SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish finish,
                                 const Plane& plane, std::int64_t h, std::int64_t w, float* out) {
   const std::int64_t rows = std::min<std::int64_t>(outputs, plane.height - h),
@@ -188,7 +190,8 @@ SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish f
   }
 }
 
-/// Eight input channels of one filter: weights lie as (F, kD, 3, 3, C).
+/// Loads eight input channels of one filter. Weights are stored as (F, kD, 3, 3, C). `turned`:
+/// turns the window by 180 degrees.
 SP_INLINE void load_filter(const float* weights, std::int64_t channels, bool turned,
                            Float8 (&filter)[taps][taps]) {
   for (int i = 0; i < taps; ++i)
@@ -197,8 +200,8 @@ SP_INLINE void load_filter(const float* weights, std::int64_t channels, bool tur
           weights + ((turned ? taps - 1 - i : i) * taps + (turned ? taps - 1 - j : j)) * channels);
 }
 
-/// Filters [f, f + 8) by channels [c, c + 8) of the forward pass: panels of filters, a row per
-/// channel.
+/// Transforms filters [f, f + 8) and channels [c, c + 8) for the forward pass, into panels of
+/// filters with a row per channel.
 SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filter_size,
                                          std::int64_t channels, std::int64_t f, std::int64_t c,
                                          float* to, std::int64_t stride) {
@@ -218,7 +221,8 @@ SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filt
   }
 }
 
-/// One filter, all its channels, of backward data: panels of channels, a row per filter.
+/// Transforms all channels of one filter for backward data, into panels of channels with a row per
+/// filter.
 SP_CLONES void transform_turned_filter(const float* weights, std::int64_t channels,
                                        std::int64_t filters, std::int64_t f, float* to,
                                        std::int64_t stride) {
@@ -249,7 +253,7 @@ SP_CLONES void add_filter_gradient(const float* from, std::int64_t stride, std::
 
 // ---------------------------------------------------------------- passes
 
-/// The workspace of one run, and which planes of the input are in it.
+/// The workspace of one run, and the input planes that it holds.
 class Scratch {
  public:
   Scratch(const Pass& pass, void* workspace)
@@ -269,7 +273,8 @@ class Scratch {
     return {held_.data() + held_.size(), static_cast<std::size_t>(pass_.depth.kernel)};
   }
 
-  /// The band's tiles of a plane of the input, transformed if they are not at hand.
+  /// Returns the band's tiles of an input plane, transformed. Transforms them if the workspace does
+  /// not hold them.
   const float* transformed_input(const float* in, std::int64_t plane, Layout layout) {
     const std::int64_t slot = plane % pass_.planes_held, channels = pass_.in[Axis::C];
     float* const to = inputs_ + slot * pass_.inputs_size();
@@ -321,7 +326,7 @@ void transform_filters(const Kernel& kernel, const Pass& pass, const float* weig
   }
 }
 
-/// Forward, and backward data.
+/// Computes the forward pass or backward data.
 void convolve(const Kernel& kernel, const KernelCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
@@ -360,9 +365,9 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// The gradient of the filters: products are summed over tiles in the transformed domain, where
-/// numbers are larger and cancel, so not over too many of them; then transformed and added to what
-/// there is.
+/// The filter gradient. Products are summed over tiles in the transformed domain, then transformed
+/// back and added to the gradient. Transformed numbers are larger and cancel, so a sum is flushed
+/// as soon as it has `most_pending` tiles.
 class FilterGradient {
  public:
   FilterGradient(const Pass& pass, const Scratch& scratch, float* dweights)
@@ -374,7 +379,8 @@ class FilterGradient {
     std::fill_n(dweights_, filters() * pass_.depth.kernel * size_of_tap(), 0.0F);
   }
 
-  /// One tap along D, from one plane. Both sides lie in panels, a row per tile.
+  /// Adds the products of one tap along D for one plane. Both operands lie in panels with a row per
+  /// tile.
   void add(std::int64_t tap, const float* gradient, const float* input, std::int64_t tiles) {
     std::int64_t& pending = pending_[static_cast<std::size_t>(tap)];
     float* const to = sums_ + tap * points * channels() * filters();
@@ -412,7 +418,7 @@ class FilterGradient {
 
   const Pass& pass_;
   float *sums_, *dweights_;
-  std::span<std::int64_t> pending_;  ///< by tap: tiles in the sums
+  std::span<std::int64_t> pending_;  ///< by tap along D: tiles in its sums
 };
 
 void winograd_backward_filter(const Kernel& kernel, const KernelCall& call) {

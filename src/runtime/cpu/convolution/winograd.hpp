@@ -1,14 +1,15 @@
 #pragma once
-// Convolutions with 3 x 3 windows of stride 1 along H and W, all three passes, by Winograd's
-// minimal filtering: a quarter of the multiplications. A window along D is summed over in the
+// Convolutions with 3 x 3 windows of stride 1 along H and W by Winograd's minimal filtering, in all
+// three passes. They need a quarter of the multiplications. A window along D is summed in the
 // transformed domain, so 3 x 3 x 3 windows gain as much.
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {
 
-/// Whether the transforms apply: 3 x 3 taps side by side, stride 1, channels and filters in
-/// sixteens.
+/// Whether the transforms apply: windows of 3 x 3 along H and W with stride 1, dilation 1 and a
+/// padding of at most 2, and channels and filters that are multiples of 16.
 bool suits_winograd(const Kernel& kernel);
+/// Prepares any of the three passes. Requires suits_winograd(kernel) and one group.
 std::unique_ptr<HostKernel> make_winograd(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

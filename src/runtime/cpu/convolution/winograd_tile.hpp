@@ -10,23 +10,24 @@
 
 namespace stratplan::cpu::winograd {
 
-constexpr int inputs = 6;   ///< of a tile, along H and along W
-constexpr int outputs = 4;  ///< of a tile
-constexpr int taps = 3;     ///< of the window
+constexpr int inputs = 6;   ///< of a tile, along each of H and W
+constexpr int outputs = 4;  ///< of a tile, along each of H and W
+constexpr int taps = 3;     ///< of the window, along each of H and W
 constexpr int points = inputs * inputs;
 
-/// The polynomials behind it are evaluated at 0, +-near, +-far and infinity. The usual points, 0,
-/// +-1, +-2, lose two more bits: with these the error's norm is 0.45 and its maximum a quarter of
-/// theirs (32 channels of random numbers; what makes points good: Barabasz et al., "Error Analysis
-/// and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", ACM TOMS 46(4),
-/// 2020). They are reciprocal, so that products of all squares are 1.
+/// The transforms evaluate polynomials at 0, +-near, +-far and infinity. The usual points 0, +-1,
+/// +-2 and infinity lose two more bits. Compared with the usual points, these give 0.45 of the
+/// error's norm and a quarter of the maximum error (32 channels of random numbers). Barabasz et al.
+/// explain which points are accurate ("Error Analysis and Improving the Accuracy of Winograd
+/// Convolution for Deep Neural Networks", ACM TOMS 46(4), 2020). near and far are reciprocal, so
+/// near^2 * far^2 = 1.
 constexpr double near = 2.0 / 3, far = 3.0 / 2;
 constexpr auto n1 = static_cast<float>(near), n2 = static_cast<float>(near * near),
                n3 = static_cast<float>(near * near * near);
 constexpr auto f1 = static_cast<float>(far), f2 = static_cast<float>(far * far),
                f3 = static_cast<float>(far * far * far);
 constexpr auto both = static_cast<float>(near * near + far * far);
-/// 1 / the product of a point's distances from the others.
+/// 1 / the product of a point's differences from the other finite points.
 constexpr auto of_near = static_cast<float>(1 / (2 * near * near * (near * near - far * far)));
 constexpr auto of_far = static_cast<float>(1 / (2 * far * far * (far * far - near * near)));
 
@@ -94,7 +95,7 @@ struct TransformFilterGradient {
   }
 };
 
-/// The transform along both axes of a tile.
+/// Applies a transform along both axes of a tile.
 template <int from, int to, class Transform>
 SP_INLINE void transform_tile(const Float8 (&tile)[from][from], Float8 (&result)[to][to],
                               Transform transform) {

@@ -1,5 +1,5 @@
 #pragma once
-// In which types a convolution stores and multiplies. Sums are always taken in fp32.
+// The types in which a convolution stores and multiplies. Sums are always in fp32.
 #include <string_view>
 
 #include "model/network/shape.hpp"
@@ -19,22 +19,23 @@ constexpr std::string_view name_of(Arithmetic arithmetic) {
       "fp32", "tf32", "fp16", "bf16"}[static_cast<std::size_t>(arithmetic)];
 }
 
-/// Of the elements in memory.
+/// The type of the elements in memory.
 constexpr DataType storage(Arithmetic arithmetic) {
   return std::array<DataType, arithmetic_count>{
       DataType::F32, DataType::F32, DataType::F16,
       DataType::BF16}[static_cast<std::size_t>(arithmetic)];
 }
 
-/// Of numbers stored as `type`: floats as they are to be multiplied, other types say it themselves.
+/// The arithmetic for elements of `type`. `floats` (F32 or TF32) is the arithmetic for fp32
+/// elements.
 constexpr Arithmetic arithmetic_of(DataType type, Arithmetic floats) {
   return type == DataType::F16    ? Arithmetic::F16
          : type == DataType::BF16 ? Arithmetic::BF16
                                   : floats;
 }
 
-/// Tensor cores read 16 bytes of channels at a time: where channels come in no multiple of this,
-/// cuDNN copies the tensors into padded ones first.
+/// The channels in 16 bytes, which tensor cores read at a time. If the number of channels is no
+/// multiple of it, cuDNN copies the tensors into padded ones first.
 constexpr std::int64_t channel_multiple(Arithmetic arithmetic) {
   return 16 / size_of(storage(arithmetic));
 }

@@ -17,7 +17,8 @@ Kernel fill(const Shape& shape, DataType type) {
   return {.kind = KernelKind::Fill, .x = shape, .y = shape, .type = type};
 }
 
-/// Between x and the part of it that is read.
+/// The copy between x and the part of x that the windows reach. For a data gradient the copy goes
+/// from the part into x.
 Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type) {
   Kernel copy{.kind = KernelKind::CopyRegion,
               .x = kernel.x,
@@ -32,7 +33,7 @@ Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type)
   return copy;
 }
 
-/// A kernel of our own that is part of another.
+/// An own kernel as a part of a convolution. Without a kernel, run() does nothing.
 class Part {
  public:
   Part() = default;
@@ -49,8 +50,7 @@ class Part {
   std::unique_ptr<CudaKernel> kernel_;
 };
 
-/// What is done to a forward convolution's output, in place: a bias is added, an activation
-/// applied.
+/// The bias and the activation of a forward convolution, applied to its output in place.
 class Behind {
  public:
   explicit Behind(const Kernel& kernel)
@@ -88,7 +88,8 @@ class Behind {
   Part part_;
 };
 
-/// Windows that read nothing but padding, or none at all: outputs are the bias, gradients zero.
+/// A convolution whose windows read only padding, or that has no windows. Outputs are the bias with
+/// the activation applied; gradients are zero.
 class EmptyConvolution : public CudaKernel {
  public:
   explicit EmptyConvolution(const Kernel& kernel) : behind_(kernel) {
@@ -107,9 +108,11 @@ class EmptyConvolution : public CudaKernel {
   Behind behind_;
 };
 
-/// The workspace is first the plan's, or that of own kernels before or behind it, then the part of
-/// x that is read, if that is not all, then the gradient of the weights as cuDNN writes it, if
-/// activations are narrow: in their type, as what it multiplies.
+/// The workspace holds, in this order:
+///   1. scratch memory of the plan, shared with the own kernels that run before and after it
+///   2. the part of x that the windows reach, unless that is all of x
+///   3. if activations are narrow, the gradient of the weights in the activations' type, in which
+///      cuDNN writes it
 class Convolution : public CudaKernel {
  public:
   Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan)
@@ -152,7 +155,7 @@ class Convolution : public CudaKernel {
     return static_cast<std::byte*>(call.workspace) + part_at_.value;
   }
 
-  /// x, or a copy of what is read of it.
+  /// Returns x, or a copy of the part of x that the windows reach.
   const void* part_of(const KernelCall& call, const void* x, cudaStream_t stream) const {
     if (!crops()) return x;
     copy_.run({x}, part(call), call.workspace, call.context, stream);
@@ -174,7 +177,7 @@ class Convolution : public CudaKernel {
     widening_->run({{&gradient, 1}, call.writes, nullptr, call.context}, stream);
   }
 
-  /// cuDNN takes all addresses as writable.
+  /// cuDNN takes all addresses as pointers to writable memory, hence the casts.
   void execute(const void* x, const void* weights, const void* y, const KernelCall& call,
                cudaStream_t stream) const {
     const std::array<std::int64_t, 3> ids{x_id, weights_id, y_id};
@@ -193,7 +196,7 @@ class Convolution : public CudaKernel {
   Plan plan_;
   Behind behind_;
   Part copy_, zeros_;
-  std::unique_ptr<CudaKernel> widening_;  ///< of the gradient of weights
+  std::unique_ptr<CudaKernel> widening_;  ///< converts the gradient of weights to fp32
   Bytes part_{}, part_at_{}, gradient_{}, gradient_at_{};
 };
 
@@ -216,8 +219,10 @@ std::unique_ptr<CudaKernel> make_convolution(const Kernel& described, const std:
     throw EnvironmentError(
         fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
   if (!plan)
-    throw EnvironmentError(fmt::format("the plan wants {} as {}, which cuDNN does not have here",
-                                       kernel.key(), choice));
+    throw EnvironmentError(
+        fmt::format("the plan computes {} with {}, which cuDNN does not offer here; make the plan "
+                    "anew on this machine",
+                    kernel.key(), choice));
   return std::make_unique<Convolution>(kernel, read, std::move(*plan));
 }
 

@@ -10,7 +10,8 @@
 namespace stratplan::cudnn {
 namespace {
 
-/// cuDNN wants two or three spatial axes; depth is left out where there is none.
+/// Whether the kernel has a depth axis. cuDNN requires two or three spatial axes; depth is left out
+/// where nothing extends along it.
 bool has_depth(const Kernel& kernel) {
   const Window& window = kernel.windows()[0];
   return kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || window.kernel != 1 ||
@@ -30,10 +31,10 @@ cudnnDataType_t data_type(Arithmetic arithmetic) {
   }
 }
 
-/// Of a device's loads, in bytes. Weights begin at multiples of it (parameter_buffers.hpp).
+/// The widest load of a device, in bytes. Weights begin at multiples of it (parameter_buffers.hpp).
 constexpr std::int64_t widest_load = 16;
 
-/// Dense, channels last.
+/// Describes a dense tensor with channels last. `of`: its axes. `aligned_to`: bytes.
 Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of,
                   Arithmetic arithmetic, std::int64_t aligned_to) {
   std::vector<std::int64_t> extents, strides;
@@ -84,7 +85,7 @@ Descriptor windows(const Kernel& kernel) {
   return descriptor;
 }
 
-/// The names of one direction's attributes.
+/// cuDNN's names of one direction of a convolution and of its attributes.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t x, weights, y, windows, alpha, beta;
@@ -126,8 +127,8 @@ bool contains(const std::vector<Note>& notes, Note note) {
 
 using NumericalNotes = std::vector<cudnnBackendNumericalNote_t>;
 
-/// Whether an engine of these notes multiplies and adds as it should, and the same each time: runs
-/// are repeatable, whatever was the fastest.
+/// Whether an engine with these notes computes as `arithmetic` says, and gives the same sums each
+/// time. So runs are repeatable, whichever engine was the fastest.
 bool computes_as(Arithmetic arithmetic, const NumericalNotes& notes) {
   if (contains(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
       contains(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
@@ -151,7 +152,7 @@ std::string name_of_config(std::int64_t engine, const Descriptor& config) {
   return fmt::format("eng{}{{{}}}", engine, text);
 }
 
-/// Nothing if it computes otherwise.
+/// Returns nothing if the engine does not compute as `arithmetic` says.
 std::optional<EngineConfig> read_config(const Descriptor& config, Arithmetic arithmetic) {
   const Descriptor engine =
       config.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine")

@@ -1,6 +1,7 @@
 #pragma once
-// From a kernel to the plans by which cuDNN can run it: a graph of one operation, the engines that
-// the heuristics propose for it, each with its settings ("knobs"), and an execution plan for each.
+// Finds the execution plans with which cuDNN can run a convolution. The kernel becomes a graph of
+// one operation. cuDNN's heuristics propose engines for the graph, each with settings ("knobs").
+// Each engine with its settings gives an execution plan.
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,59 +13,62 @@
 
 namespace stratplan::cudnn {
 
-/// By which a plan's variant pack names the tensors.
+/// The ids of the tensors in a plan's variant pack.
 enum TensorId : std::int64_t { x_id = 1, weights_id = 2, y_id = 3 };
 
-/// Of what are x's and y's addresses multiples, in bytes: at most 16, and less where rows have
-/// other lengths. Buffers begin at multiples of 64, but slabs
-/// (model/partition/lowering/overlapped_halo.hpp) at any row of their buffer or, where it has only
-/// one, at any column.
+/// Returns the alignment of the addresses of x and y in bytes: at most 16, and less if the length
+/// of a row is no multiple of 16 bytes. Buffers begin at multiples of 64. A piece of an
+/// interior/boundary split (model/partition/lowering/overlapped_halo.hpp) begins at any row of its
+/// buffer, or at any column if the buffer has only one row.
 std::int64_t address_alignment(const Shape& shape, Arithmetic arithmetic);
 
-/// A convolution in any direction as cuDNN sees it. Requires a kernel that is Cropped. Throws
-/// EnvironmentError if cuDNN finds it wrong.
+/// Returns cuDNN's graph of a convolution, forward or backward. Requires the kernel of a Cropped.
+/// Throws EnvironmentError if cuDNN rejects the description.
 Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Target& target);
 
 /// An engine and its settings.
 struct EngineConfig {
-  std::string
-      name;  ///< "eng22{k2=10,k14=3}", the same in each run: engine and knobs by cuDNN's numbers
+  /// engine and knobs by cuDNN's numbers, the same in each run: "eng22{k2=10,k14=3}"
+  std::string name;
   std::int64_t engine = 0;
   bool tensor_cores = false;
-  bool compiled_at_run_time = false;  ///< by the driver, so not without one
+  bool compiled_at_run_time = false;  ///< by the driver, so only with a driver
   Descriptor descriptor;
 };
 
-/// What can be run.
+/// An execution plan that is ready to run.
 struct Plan {
   EngineConfig config;
   Bytes workspace{};
   Descriptor descriptor;
 };
 
-/// Calls `visit` with each of those that the heuristics propose, that compute as `arithmetic` says
-/// and whose sums come out equal each time; the best guess first, each once, until it returns true.
-/// The heuristics are asked one after the other, as far as need be.
+/// Calls `visit` with the engines that the heuristics propose, each once and the best guess first,
+/// until `visit` returns true. Leaves out engines that do not compute as `arithmetic` says and
+/// engines whose sums are not repeatable. Asks the heuristics one after the other, and only as many
+/// as needed.
 void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target,
                    const std::function<bool(const EngineConfig&)>& visit);
 
-/// Nothing if the engine turns out to be unable, or fails to make it: some are compiled only now.
+/// Returns nothing if the engine does not support the operation or fails to make the plan. Some
+/// engines are compiled only here.
 std::optional<Plan> execution_plan(const EngineConfig& config, const Target& target);
 
-/// The first plan that suits.
+/// Returns the first plan for which `suits` returns true; nothing if there is none.
 std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target,
                                const std::function<bool(const Plan&)>& suits);
-/// The one of that name; nothing if there is none.
+/// Returns the plan of that name (EngineConfig::name); nothing if there is none.
 std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic,
                                const Target& target);
-/// All, but for those that are compiled at run time and proposed behind others: compiling takes
-/// seconds for each kernel.
+/// Returns all plans, except the plans of engines that are compiled at run time and proposed after
+/// others. Compiling takes seconds for each kernel.
 std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic,
                                   const Target& target);
 
-/// Whether a plan copies a whole tensor into another form before it computes, or out of one behind
-/// it: then its workspace holds at least that tensor. A filter gradient that is summed up in parts
-/// may need as much, so this may be true of a plan that copies nothing, never the reverse.
+/// Whether the plan converts a whole tensor into another layout before or after it computes. The
+/// workspace of such a plan holds at least that tensor. A filter gradient that is summed in parts
+/// may need as much workspace. So the result may be true for a plan that converts nothing, but it
+/// is never false for a plan that does.
 bool hidden_repack(const Plan& plan, const Kernel& kernel, Arithmetic arithmetic);
 
 }  // namespace stratplan::cudnn

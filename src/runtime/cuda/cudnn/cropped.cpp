@@ -13,7 +13,7 @@ Cropped cropped(const Kernel& kernel) {
     std::int64_t& extent = result.kernel.x[axis];
     const std::int64_t before = std::max<std::int64_t>(0, -window.pad_before);
     const std::int64_t end = (kernel.y[axis] - 1) * window.stride + window.span() -
-                             window.pad_before;  // of the last window, in x
+                             window.pad_before;  // end of the last window in x
     SP_ASSERT(end <= extent + window.pad_after, "{}: axis {} ends at {} of {}", kernel.key(),
               axis_names[static_cast<std::size_t>(axis)], end, extent);
     const std::int64_t unread = std::max<std::int64_t>(0, extent - end);

@@ -9,7 +9,7 @@
 namespace stratplan::cudnn {
 namespace {
 
-/// What cuDNN last complained of on this thread, in one line.
+/// Returns cuDNN's last error message on this thread as one line.
 std::string last_message() {
   std::array<char, 1024> text{};
   cudnnGetLastErrorString(text.data(), text.size());
@@ -29,7 +29,7 @@ std::string described(cudnnStatus_t status) {
 bool is_unsupported(cudnnStatus_t status) {
   return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
 }
-/// Behind those that are not supported come internal errors and failures of the driver.
+/// The codes above "not supported" are internal errors and failures of the driver.
 bool is_unable(cudnnStatus_t status) { return status >= CUDNN_STATUS_NOT_SUPPORTED; }
 
 }  // namespace

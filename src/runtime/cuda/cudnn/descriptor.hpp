@@ -1,7 +1,7 @@
 #pragma once
-// cuDNN's graph interface describes everything (tensors, operations, engines, plans) by descriptors
-// with attributes. Here a descriptor is a value that keeps alive what it refers to; attributes are
-// written and read by their C++ types, and every status is looked at.
+// Descriptors of cuDNN as values. cuDNN's graph interface describes tensors, operations, engines
+// and plans by descriptors with attributes. A Descriptor keeps the descriptors alive to which it
+// refers. Attributes are set and read by their C++ types, and every status is checked.
 #include <cudnn_graph.h>
 
 #include <cstdint>
@@ -14,15 +14,17 @@
 
 namespace stratplan::cudnn {
 
-/// Throws EnvironmentError: "cuDNN: finalizing a tensor: CUDNN_STATUS_BAD_PARAM: ...".
+/// Throws EnvironmentError if `status` is a failure: "cuDNN: finalizing a tensor:
+/// CUDNN_STATUS_BAD_PARAM: ...".
 void check(cudnnStatus_t status, const std::string& doing);
 
-/// Why cuDNN cannot do something that is well described: no error, for something else may be tried.
+/// The reason why cuDNN does not support a valid description. It is a value, not an error, because
+/// the caller may try another engine.
 struct Unsupported {
   std::string reason;
 };
 
-/// How cuDNN names the C++ types of attributes.
+/// cuDNN's name of an attribute's C++ type.
 template <class T>
 inline constexpr cudnnBackendAttributeType_t attribute_type = T::has_no_attribute_type;
 template <>
@@ -55,10 +57,10 @@ template <>
 inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendBehaviorNote_t> =
     CUDNN_TYPE_BEHAVIOR_NOTE;
 
-/// A descriptor that may be copied: copies are the same descriptor.
+/// A descriptor with shared ownership: copies refer to the same descriptor.
 class Descriptor {
  public:
-  /// `what` is it, for messages: "the tensor x".
+  /// `what` names the descriptor in messages: "the tensor x".
   Descriptor(cudnnBackendDescriptorType_t type, std::string what);
 
   template <class T>
@@ -78,16 +80,16 @@ class Descriptor {
   }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other);
 
-  /// Attributes can be read, and others refer to it, once it is finalized. Throws if anything is
-  /// wrong with what it says.
+  /// Finalizes the descriptor. Only then may attributes be read and other descriptors refer to it.
+  /// Throws EnvironmentError if the description is wrong.
   Descriptor& finalize();
-  /// The same where cuDNN may be unable to do what is said: then says why.
+  /// The same, but returns the reason if cuDNN does not support the description.
   std::optional<Unsupported> finalize_if_supported();
-  /// The same where cuDNN may also fail at it, as at compiling a kernel or loading it: one engine
-  /// among many, of which another does.
+  /// The same, but also returns the reason if cuDNN fails, for example to compile or load a kernel.
+  /// Another engine may still work.
   std::optional<Unsupported> finalize_if_able();
 
-  /// All values of an attribute.
+  /// Returns all values of an attribute.
   template <class T>
   std::vector<T> list(cudnnBackendAttributeName_t name) const {
     std::vector<T> values(static_cast<std::size_t>(count(name, attribute_type<T>)));
@@ -95,15 +97,16 @@ class Descriptor {
         read(name, attribute_type<T>, static_cast<std::int64_t>(values.size()), values.data())));
     return values;
   }
-  /// The only value.
+  /// Returns the only value of an attribute.
   template <class T>
   T get(cudnnBackendAttributeName_t name) const {
     T value{};
     read(name, attribute_type<T>, 1, &value);
     return value;
   }
-  /// Those that an attribute refers to; they keep this one alive, whose parts they may be.
-  /// `at_most` so many, where cuDNN does not say how many there are.
+  /// Returns the descriptors to which an attribute refers. They keep this descriptor alive, because
+  /// they may be parts of it. `what` names them in messages. `at_most`: the room for them if cuDNN
+  /// does not tell their number, else 0.
   std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name,
                                       cudnnBackendDescriptorType_t type, const std::string& what,
                                       std::int64_t at_most = 0) const;
@@ -122,7 +125,7 @@ class Descriptor {
                   std::int64_t count, const void* values);
   std::optional<Unsupported> finalize_unless(bool (*excused)(cudnnStatus_t));
   std::int64_t count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const;
-  /// How many values were there.
+  /// Reads up to `room` values. Returns how many values the attribute has.
   std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                     std::int64_t room, void* values) const;
 

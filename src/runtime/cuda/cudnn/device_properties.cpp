@@ -6,7 +6,7 @@
 
 namespace stratplan::cudnn {
 
-// Keys as cuDNN 9.19 knows them; it wants all. Limits are those of compute capability 9.0 (CUDA C++
+// cuDNN 9.19 requires all of these keys. The limits hold for compute capability 9.0 (CUDA C++
 // Programming Guide, technical specifications).
 std::string DeviceProperties::json() const {
   const Json properties{{"deviceName", name},
@@ -35,7 +35,7 @@ std::string DeviceProperties::json() const {
   return properties.dump();
 }
 
-// Memory, caches and clocks as the CUDA runtime reports them there.
+// Memory, caches and clocks are as the CUDA runtime reports them on these devices.
 DeviceProperties h100() {
   return {.name = "NVIDIA H100 80GB HBM3",
           .multiprocessors = 132,
@@ -74,7 +74,7 @@ void Target::aim_plan(Descriptor& plan) const {
 
 std::string present_device_json(std::int32_t device) {
   Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
-                        "the description of a device that is there");
+                        "the description of an installed device");
   properties.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, device).finalize();
   const std::vector<char> text = properties.list<char>(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
   return {text.begin(), std::find(text.begin(), text.end(), '\0')};

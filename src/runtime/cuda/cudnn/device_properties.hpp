@@ -1,6 +1,6 @@
 #pragma once
-// For which device plans are made. cuDNN needs no device to make them, only a description: so plans
-// for GPU clusters can be made, and their workspaces known, on a machine that has none.
+// The device for which cuDNN makes plans. cuDNN needs no device for that, only a description. So
+// plans for GPU clusters can be made, and their workspaces known, on a machine without a GPU.
 #include <string>
 
 #include "model/base/units.hpp"
@@ -8,8 +8,7 @@
 
 namespace stratplan::cudnn {
 
-/// What tells one device of the Hopper generation from another; the rest is the same for all of
-/// them.
+/// The properties in which devices of the Hopper generation differ; all others are equal.
 struct DeviceProperties {
   std::string name;
   std::int64_t multiprocessors = 0;
@@ -18,23 +17,24 @@ struct DeviceProperties {
   std::int64_t clock_khz = 0;
   std::int64_t memory_clock_khz = 0;
 
-  /// As cuDNN reads it.
+  /// Returns the description in the format that cuDNN reads.
   std::string json() const;
 };
 
-/// The devices with SXM sockets.
+/// The variants with SXM sockets.
 DeviceProperties h100();
 DeviceProperties h200();
 
-/// The device at hand, by its handle, or one that is only described.
+/// The device for which plans are made: the current device, by its handle, or an offline device, by
+/// its description.
 class Target {
  public:
   explicit Target(cudnnHandle_t handle) : handle_(handle) {}
   explicit Target(const DeviceProperties& properties) : Target(properties.json()) {}
-  /// `json`: of present_device_json() on another machine.
+  /// `json`: the result of present_device_json(), possibly on another machine.
   explicit Target(const std::string& json);
 
-  /// Says of an operation graph, a heuristic or a plan for which device it is.
+  /// Sets the target device of an operation graph, a heuristic or a plan.
   void aim_graph(Descriptor& graph) const;
   void aim_heuristic(Descriptor& heuristic) const;
   void aim_plan(Descriptor& plan) const;
@@ -44,7 +44,8 @@ class Target {
   std::optional<Descriptor> properties_{};
 };
 
-/// The description of a device that is there. Throws EnvironmentError if it is not.
+/// Returns the description of an installed device in cuDNN's format. Throws EnvironmentError if
+/// there is no such device.
 std::string present_device_json(std::int32_t device);
 
 }  // namespace stratplan::cudnn

@@ -10,7 +10,7 @@ namespace {
 
 cudnnHandle_t make_handle() {
   cudnnHandle_t handle = nullptr;
-  check(cudnnCreate(&handle), "beginning to use the device");
+  check(cudnnCreate(&handle), "creating a handle");
   return handle;
 }
 
@@ -20,7 +20,7 @@ int present_device() {
   return device;
 }
 
-/// Handles by what they are for. Never destroyed, for the driver may be gone before this would be.
+/// One handle per key. Handles are never destroyed, because at exit the driver may be gone first.
 template <class Key>
 struct Handles {
   std::mutex mutex;
@@ -29,7 +29,7 @@ struct Handles {
     static Handles* const handles = new Handles;
     return *handles;
   }
-  /// With the mutex held.
+  /// Requires that the caller holds the mutex.
   cudnnHandle_t of(const Key& key) {
     cudnnHandle_t& handle = made[key];
     if (handle == nullptr) handle = make_handle();
@@ -47,7 +47,7 @@ cudnnHandle_t handle_of(cudaStream_t stream) {
   const std::lock_guard lock(handles.mutex);
   const cudnnHandle_t handle = handles.of({present_device(), stream});
   check(cudnnSetStream(handle, stream),
-        "choosing the stream");  // each time: a stream may be another one at the same address
+        "choosing the stream");  // each time: a new stream may have an old one's address
   return handle;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// cuDNN's handles. A handle is one device's, enqueues on one stream and must not be used by two
-// threads at once; making one takes a while and device memory, so they are made once and never
-// given back before the process ends.
+// The handles of cuDNN. A handle belongs to one device, enqueues on one stream and must not be used
+// by two threads at once. Creating a handle takes time and device memory, so handles are kept until
+// the process ends.
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace stratplan::cudnn {
 
-/// The handle that enqueues on this stream. The first call for a stream makes it, which must not be
-/// while the stream is captured into a graph.
+/// Returns the handle that enqueues on this stream. The first call for a stream creates the handle,
+/// so it must not happen while the stream is captured into a graph.
 cudnnHandle_t handle_of(cudaStream_t stream);
 
-/// Calls `make` with the present device as target, one thread at a time. Throws EnvironmentError if
-/// there is none.
+/// Calls `make` with the current device as target, one thread at a time. Throws EnvironmentError if
+/// there is no device.
 void plan_for_present_device(const std::function<void(const Target&)>& make);
 
 }  // namespace stratplan::cudnn

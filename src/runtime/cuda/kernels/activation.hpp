@@ -1,17 +1,17 @@
 #pragma once
-// An activation behind another kernel, in both directions.
+// An activation that is fused into the kernel before it, in both directions.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/launch.hpp"
 
 namespace stratplan::cuda_kernels {
 
 struct FusedActivation {
-  float slope;  ///< factor of negative results
+  float slope;  ///< factor of negative inputs
 
   explicit FusedActivation(const Kernel& kernel)
       : slope(static_cast<float>(kernel.epilogue().slope())) {}
   SP_DEVICE float result(float x) const { return passed(x, x); }
-  /// Gradient of what was activated, from that of the result y.
+  /// Returns the gradient of the activation's input, from the output y and its gradient dy.
   SP_DEVICE float passed(float y, float dy) const {
     if (y > 0) return dy;
     return slope == 0 ? 0 : dy * slope;

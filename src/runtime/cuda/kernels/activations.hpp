@@ -5,8 +5,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself,
-/// backward dy.
+/// to = from where x is positive, and slope * from elsewhere, with one slope per channel. `from` is
+/// x forward and dy backward.
 template <class T>
 struct Prelu {
   const T *x, *from;

@@ -1,8 +1,8 @@
 #pragma once
-// Batch normalization; the formulas are in reference/batch_norm.cpp. Sums are in double,
-// coefficients per channel are made from them in double by whoever uses them, the passes over the
-// data are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits. Where
-// channels share mean and variance, their sums are added up first, by a launch of its own.
+// Batch normalization; the formulas are in reference/batch_norm.cpp. Sums are in double. Each
+// kernel computes the coefficients per channel from the sums, in double. The passes over the data
+// are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits. If channels
+// share mean and variance, a launch of its own adds up their sums first.
 #include <cmath>
 
 #include "runtime/cuda/kernels/activation.hpp"
@@ -12,7 +12,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// Mean and deviation of a channel in a set. `sums` are those of all channels of the group.
+/// Mean and deviation of a channel in a statistics set. If channels share statistics, an entry of
+/// `sums` is the sum over the channel's whole group.
 struct Moments {
   const double* sums;  ///< [sets][2][channels]
   StatisticsSets sets;
@@ -33,10 +34,10 @@ struct Moments {
   }
 };
 
-/// Each channel's sums times its factor, added up over the group that it is in.
+/// Adds up, for each channel, the sums of all channels of its group, each times its factor.
 struct GroupSums {
   const double* sums;
-  const float* factors;  ///< may be missing
+  const float* factors;  ///< null: all are 1
   double* out;
   std::int64_t group;
   Divisor channels;
@@ -54,12 +55,12 @@ inline bool shares_moments(const Kernel& kernel) { return kernel.sets().group_ch
 inline std::int64_t sums_elements(const Kernel& kernel) {
   return kernel.sets().sets * 2 * kernel.x[Axis::C];
 }
-/// Room for group_sums(), once.
+/// Returns the workspace of one call of group_sums().
 inline Bytes group_sums_bytes(const Kernel& kernel) {
   return {shares_moments(kernel) ? sums_elements(kernel) * size_of(DataType::F64) : 0};
 }
-/// What is read in place of `sums`: themselves, if each channel stands alone (the factors are then
-/// still to come).
+/// Returns each channel's sums over its group, made in `room`. If each channel has its own
+/// statistics, returns `sums` itself, to which `factors` are not applied.
 template <class Launch>
 const double* group_sums(const Kernel& kernel, const double* sums, const float* factors, void* room,
                          const Launch& launch) {
@@ -109,7 +110,8 @@ void batch_norm_statistics(const Kernel& kernel, const KernelCall& call, const L
                 StatisticsFinish{call.write<double>(0), channels});
 }
 
-/// This rank's share of the moments: of each set as many of its terms as it has.
+/// This rank's share of the moments: each set counts by the share of its terms that this rank
+/// holds.
 struct MomentsWork {
   const double* sums;
   double* moments;
@@ -157,7 +159,7 @@ void running_average(const Kernel& kernel, const KernelCall& call, const Launch&
 /// y = activation((x - mean) * factor + shift + addend)
 template <class T>
 struct Normalization {
-  const T *x, *addend;  ///< the addend may be missing
+  const T *x, *addend;  ///< `addend` may be null
   const float *scale, *shift;
   T* y;
   FusedActivation activation;
@@ -246,10 +248,10 @@ void batch_norm_inference(const Kernel& kernel, const KernelCall& call, const La
 
 // ---------------------------------------------------------------- backward
 
-/// dy behind the activation, if there is one.
+/// The gradient dy, or the gradient of the activation's input if there is an activation.
 template <class T>
 struct GradientSource {
-  const T *dy, *y;  ///< y is the activation's
+  const T *dy, *y;  ///< y: the activation's output; null without an activation
   FusedActivation activation;
 
   template <int width>
@@ -262,13 +264,13 @@ struct GradientSource {
   }
 };
 
-/// Sums of dy and of dy * x: as products of floats are exact in double, the mean is taken out of
-/// the latter at the end.
+/// Sums of dy and of dy * x. Products of floats are exact in double, so the mean is subtracted from
+/// the second sum at the end (GradientFinish).
 template <class T>
 struct GradientTerm {
   const T* x;
   GradientSource<T> source;
-  T* passed;  ///< dy behind the activation, if something is added before it
+  T* passed;  ///< where to store the source's gradient; null without an addend
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[2][width]) const {
@@ -289,7 +291,7 @@ struct GradientTerm {
 struct GradientFinish {
   Moments moments;
   double* sums;
-  float *dscale, *dshift;  ///< where there is one set they are its sums
+  float *dscale, *dshift;  ///< written here if there is one set, else by add_up_sets()
 
   SP_DEVICE void operator()(std::int64_t set, std::int64_t channel, const double (&sum)[2]) const {
     const double share = moments.share(set);
@@ -302,7 +304,7 @@ struct GradientFinish {
     dscale[channel] = static_cast<float>(product);
   }
 };
-/// dshift and dscale are the sums over all sets.
+/// Writes dshift and dscale, the sums over all sets.
 template <class Launch>
 void add_up_sets(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const double* sums = call.write<double>(0);
@@ -350,7 +352,7 @@ struct GradientWork {
   T* dx;
   Moments moments;
   const double* gradient_sums;  ///< of the group, scale included, or of the channel alone
-  bool shared;                  ///< the former
+  bool shared;                  ///< gradient_sums are sums of the group
 
   template <int width>
   SP_DEVICE void run(const Strip& strip) const {

@@ -1,5 +1,5 @@
 #pragma once
-// A bias for each channel, and an activation behind it.
+// A bias for each channel, and an activation after it.
 #include "runtime/cuda/kernels/activation.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
 #include "runtime/device/kernel_call.hpp"
@@ -36,8 +36,8 @@ void bias_add(const Kernel& kernel, const KernelCall& call, const Launch& launch
 
 template <class T>
 struct BiasGradientTerm {
-  const T *dy, *y;  ///< y is the activation's, if there is one
-  T* dx;            ///< likewise
+  const T *dy, *y;  ///< y: the activation's output; null without an activation
+  T* dx;            ///< gradient of the activation's input; null without an activation
   FusedActivation activation;
 
   template <int width>

@@ -1,6 +1,6 @@
 #pragma once
-// Functions of two tensors (network/binary.hpp). An input whose element is read at several places
-// has a step of 0 there.
+// Functions of two tensors (model/network/binary.hpp). An input that has one element where the
+// output has several along an axis is read again at each of them: its stride along that axis is 0.
 #include <algorithm>
 
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -9,7 +9,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// Offsets into a tensor at places of another, which has more elements along some axes.
+/// The strides of a tensor at the places of another one, which may have more elements along some
+/// axes. Along those axes the stride is 0.
 struct Steps {
   std::int64_t n, c, d, h, w;
 
@@ -31,7 +32,8 @@ struct Steps {
   }
 };
 
-/// A tensor that may be read again; nothing, and zero, where a function does not read it.
+/// A tensor whose elements may be read at several places. `values` is null, and elements load as
+/// zero, if the function does not read the tensor.
 template <class T>
 struct Repeated {
   const T* values;
@@ -91,9 +93,9 @@ struct BinaryGradient {
   }
 };
 
-/// How the sums over the places where an element is read come about: parts of some terms each,
-/// [parts][elements], which are then added up in order. The terms of an element are the places
-/// along the axes where the input has one element, channels first.
+/// How the gradient of an element is summed over the places (terms) where the element is read. The
+/// terms are first summed in parts, [parts][elements]. The parts are then added up in order. The
+/// terms of an element lie along the axes where the input has one element, channels first.
 struct RepeatedSum {
   std::int64_t elements, terms, parts;
   bool over_channels;
@@ -115,12 +117,13 @@ struct BinaryGradientPart {
   RepeatedSum plan;
   Repeated<T> a, b, dy;
   Divisor plan_parts, plan_elements;
-  Divisor c, w, h, d;                      ///< extents of the input
-  Divisor more_c, more_w, more_h, more_d;  ///< of the terms: y's where the input has one, else 1
+  Divisor c, w, h, d;  ///< extents of the input
+  /// extents of the terms: y's if the input has one, else 1
+  Divisor more_c, more_w, more_h, more_d;
   double* sums;
 
   SP_DEVICE void operator()(std::int64_t index) const {
-    // Neighbours have neighbouring channels: of one element's terms, or of elements.
+    // Neighbouring indices have neighbouring channels: of one element's terms, or of the elements.
     std::int64_t element = index;
     const std::int64_t part =
         plan.over_channels ? plan_parts.split(element) : split_off_elements(element);
@@ -145,7 +148,7 @@ struct BinaryGradientPart {
     }
     sums[part * plan.elements + element] = sum;
   }
-  /// Leaves the element; the part is returned.
+  /// Leaves the element in `index` and returns the part.
   SP_DEVICE std::int64_t split_off_elements(std::int64_t& index) const {
     std::int64_t part = index;
     index = plan_elements.split(part);

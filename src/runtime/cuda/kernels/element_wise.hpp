@@ -9,7 +9,7 @@
 
 namespace stratplan::cuda_kernels {
 
-/// As many as are added at once.
+/// The largest number of tensors that one launch adds.
 inline constexpr std::size_t most_terms = 16;
 
 template <class T>
@@ -36,7 +36,8 @@ struct SumWork {
   }
 };
 
-/// What is overwritten is read by the first launch: the others go on from its result.
+/// If the result overwrites a term, the first launch reads that term. Later launches continue from
+/// the result of the first.
 template <class T, class Launch>
 void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   T* y = call.write<T>(0);
@@ -55,8 +56,8 @@ void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   }
 }
 
-/// An element stays if its uniform number is at least the probability of being dropped; four
-/// elements share a block of random numbers, so that packs mostly need one.
+/// An element is kept if its uniform random number is at least the probability of being dropped.
+/// Four elements share a block of random numbers, so a pack usually needs one block.
 template <class T>
 struct DropoutWork {
   RandomStream steps;

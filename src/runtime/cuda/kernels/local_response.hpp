@@ -27,7 +27,7 @@ struct Responses {
         beta(static_cast<float>(response.beta)),
         channels(in_channels) {}
 
-  /// visit(j) for the elements of the same row around i.
+  /// Calls visit(j) for the elements of i's row that lie within `reach` of i.
   template <class Visit>
   SP_DEVICE void for_around(std::int64_t i, const Visit& visit) const {
     const std::int64_t row = channels.quotient(i) * channels.value(),
@@ -52,7 +52,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call, const 
   });
 }
 
-/// What each element adds to the gradients around it goes into the workspace first.
+/// dx from `terms`, which an earlier launch writes into the workspace: the contribution of each
+/// element to the gradients around it.
 template <class T>
 struct ResponseGradient {
   Responses<T> responses;

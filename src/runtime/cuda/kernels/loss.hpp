@@ -1,5 +1,5 @@
 #pragma once
-// Losses are means over `terms` of the whole batch; each rank sums its own terms.
+// Losses are means over the `terms` of the whole batch. Each rank sums its own terms.
 #include "runtime/cuda/kernels/softmax.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
 
@@ -14,7 +14,8 @@ struct LossFinish {
   }
 };
 
-/// What gradients are multiplied by: the scale of the loss, which is on the device.
+/// The factor of gradients: the scale of the loss, which is on the device; 1 if the loss is not
+/// scaled.
 struct GradientScale {
   const double* scaling;
   GradientScale(const Kernel& kernel, const KernelCall& call)
@@ -24,7 +25,8 @@ struct GradientScale {
 
 // ---------------------------------------------------------------- cross-entropy
 
-/// A gradient of the mean loss beside the row's softmax.
+/// The cross-entropy of a row. write() stores the gradient of the mean loss, and loss() returns the
+/// row's loss.
 template <class T>
 struct CrossEntropyRow : SoftmaxRow<T> {
   using typename SoftmaxRow<T>::Summary;
@@ -44,19 +46,20 @@ struct CrossEntropyRow : SoftmaxRow<T> {
   }
 };
 
-/// Sums the rows' losses; a strip is one of rows as if they had one channel. Short rows are
-/// summarized and written on the way.
+/// Sums the losses of rows, which count as rows of one channel. Short rows are also summarized
+/// here, and their gradients written.
 template <class T>
 struct CrossEntropyTerm {
   CrossEntropyRow<T> row;
-  const ExponentialSum* summaries;  ///< of long rows
+  const ExponentialSum* summaries;  ///< of long rows; null if rows are short
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
     for (std::int64_t r = strip.first; r < strip.last; r += strip.step)
       sum[0][0] += summaries != nullptr ? row.loss(r, summaries[r]) : written(r);
   }
-  /// The loss comes before the gradient, which may lie where x does.
+  /// Writes the gradient of a short row and returns its loss. The loss is computed first, because
+  /// the gradient may overwrite x.
   SP_DEVICE double written(std::int64_t r) const {
     const std::int64_t first = r * row.channels.value(), last = first + row.channels.value();
     const ExponentialSum summary = row.summary(first, last, 1);
@@ -89,7 +92,7 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call, const L
 
 // ---------------------------------------------------------------- squared error
 
-/// The elements as rows of one channel.
+/// Squared differences and their gradients over all elements, which count as rows of one channel.
 template <class T>
 struct SquaredErrorTerm {
   const T* x;

@@ -1,6 +1,5 @@
 #pragma once
-// The scale of the loss where gradients have 16 bits; what it is good for is in
-// reference/loss_scale.cpp.
+// The scale of the loss for gradients of 16 bits. reference/loss_scale.cpp says why it is needed.
 #include <cmath>
 
 #include "runtime/cuda/kernels/support/strips.hpp"
@@ -9,8 +8,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// A launch of work that is left out where there are overflows; of kernels that do not look, always
-/// done.
+/// A launch whose work is skipped if `overflows` counts any overflow. If `overflows` is null, the
+/// work is always done.
 template <class Launch>
 struct UnlessOverflown {
   const Launch& launch;
@@ -35,7 +34,8 @@ UnlessOverflown<Launch> unless_overflown(const Kernel& kernel, const KernelCall&
   return {launch, kernel.scaled() ? static_cast<const double*>(call.reads.back()) : nullptr};
 }
 
-/// Divides the elements, as rows of one channel, and counts those that are no numbers.
+/// Divides the gradient by the scale and counts the elements that are not finite. The elements
+/// count as rows of one channel.
 struct UnscaleTerm {
   const float* gradient;
   float* unscaled;

@@ -1,6 +1,6 @@
 #pragma once
-// Packing and unpacking of halos, moving, filling. What is copied is only bytes: in pieces of
-// sixteen where everything divides by them.
+// Packing and unpacking of halos, copies, fills and conversions between types. Copies move packs of
+// sixteen bytes where all offsets and lengths are multiples of a pack.
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
@@ -8,8 +8,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The loops of a copy (model/partition/program/copy_loops.hpp) with the innermost first, counted
-/// by one index.
+/// The loops of a copy (model/partition/program/copy_loops.hpp), the innermost first, counted by
+/// one index.
 struct CopyIndices {
   int depth = 0;
   std::int64_t count = 1;
@@ -50,7 +50,8 @@ struct CopyWork {
   }
 };
 
-/// Packs of the innermost loop in place of its elements, where all begin at multiples of a pack.
+/// Makes the innermost loop go over packs of `width` elements, if all packs then begin at multiples
+/// of a pack. Returns whether it does.
 inline bool in_packs(CopyLoops& copy, std::int64_t width) {
   CopyLoop& inner = copy.loops.back();
   bool fits = inner.source_stride == 1 && inner.destination_stride == 1 &&
@@ -88,7 +89,7 @@ void copy_region(const Kernel& kernel, const KernelCall& call, const Launch& lau
   }
 }
 
-/// Zeros.
+/// Writes zeros, pack_bytes per index.
 struct FillWork {
   char* to;
   std::int64_t bytes;

@@ -1,7 +1,7 @@
 #pragma once
-// The optimizers; formulas in model/network/training.hpp. Coefficients are made in double, the
-// steps are taken in float. What changes from step to step is read where the kernel runs, for a
-// captured launch keeps its arguments.
+// The optimizers; formulas in model/network/training.hpp. Coefficients are computed in double,
+// updates in float. Values that change from one training step to the next are read from device
+// memory (StepNumbers), because a captured launch keeps its arguments.
 #include <cmath>
 
 #include "runtime/cuda/kernels/loss_scale.hpp"
@@ -10,7 +10,7 @@
 
 namespace stratplan::cuda_kernels {
 
-/// Coefficients of a step, as far as its kind has them.
+/// The coefficients of an update. An optimizer uses those that its formula has.
 struct Rates {
   const StepNumbers* now;
   float momentum, decay;
@@ -21,7 +21,7 @@ struct Rates {
   SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate); }
 };
 
-// x: weights, gradient, state...; y: weights, state...
+// One element's update. x: weight, gradient, state...; y: new weight, new state...
 struct SgdStep {
   Rates rates;
   SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const {
@@ -44,8 +44,8 @@ struct NesterovStep {
   }
 };
 
-/// `decoupled`: the decay acts on the weights, not through the gradient. The running means' bias is
-/// in rate and root.
+/// `decoupled`: the decay acts on the weights, not through the gradient. rate() and root() correct
+/// the bias of the running means.
 struct AdamStep {
   const StepNumbers* now;
   double decoupled_decay;
@@ -73,7 +73,7 @@ struct AdamStep {
   SP_DEVICE float root() const { return static_cast<float>(1 / std::sqrt(now->square_bias)); }
 };
 
-/// The scale of the gradient is made from norms that are on the device.
+/// Scales the gradient by a ratio of norms, which are on the device.
 struct LarsStep {
   Rates rates;
   double trust, decay;
@@ -83,7 +83,7 @@ struct LarsStep {
     y[1] = rates.momentum * x[2] + scale() * (x[1] + rates.decay * x[0]);
     y[0] = x[0] - rates.rate() * y[1];
   }
-  /// 1 where either norm is zero (a fresh or a frozen tensor).
+  /// The factor of the gradient; 1 if either norm is zero (a fresh or a frozen tensor).
   SP_DEVICE float scale() const {
     const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
     return weights > 0 && gradient > 0
@@ -92,8 +92,9 @@ struct LarsStep {
   }
 };
 
-/// A step reads the first tensors of the call and writes all that it has. Behind an overflow
-/// nothing is written, which the device alone knows of.
+/// Applies `step` to each element of the weights. It reads the first `reads` tensors of the call
+/// and writes the first `writes` tensors. Nothing is written if a gradient has overflowed, which
+/// only the device knows.
 template <int reads, int writes, class Launch, class Step>
 void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch,
                  const Step& step) {
@@ -132,7 +133,7 @@ void lars(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
       LarsStep{Rates(context), context.trust, context.weight_decay, call.read<double>(3)});
 }
 
-/// The elements as rows of one channel.
+/// Sums the squares of all elements, which count as rows of one channel.
 struct SquaredNormsTerm {
   const float *weights, *gradient;
 

@@ -1,7 +1,7 @@
 #pragma once
-// Pooling: each output gathers from the inputs under its window, each input's gradient from the
-// outputs whose windows cover it. Padding never wins a maximum; of equal elements the first in the
-// window does. A window of nothing but padding gives 0.
+// Pooling. Each output gathers from the inputs under its window. Each input's gradient gathers from
+// the outputs whose windows cover the input. Padding never wins a maximum, and among equal elements
+// the first in the window wins. A window of nothing but padding gives 0.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/activations.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -39,7 +39,7 @@ struct Cover {
     last = position < 0 ? 0 : quotient(position, window.stride) + 1;
     if (last > extent) last = extent;
   }
-  /// Which tap of that output lies on the input; -1 if none does.
+  /// Returns the tap of that output's window that lies on the input; -1 if none does.
   SP_DEVICE std::int64_t tap(const Window& window, std::int64_t output) const {
     const std::int64_t offset = position - output * window.stride,
                        tap = quotient(offset, window.dilation);
@@ -65,8 +65,8 @@ struct Pool {
         w(kernel.windows()[2]),
         count_padding(kernel.as<PoolAttributes>().count_padding) {}
 
-  /// fetch(slot, element of x), then use(slot, tap) for the inputs under a window, in the order of
-  /// the taps: a few along W are on their way together.
+  /// Calls fetch(slot, element of x), then use(slot, tap), for the inputs under a window, in the
+  /// order of the taps. Up to `slots` fetches along W are in flight together.
   template <class Fetch, class Use>
   SP_DEVICE void for_taps(const Place& at, const Fetch& fetch, const Use& use) const {
     const Taps along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]),
@@ -83,8 +83,8 @@ struct Pool {
         }
       }
   }
-  /// fetch(slot, element of y), then use(slot, tap, position) for the outputs with a tap on an
-  /// input.
+  /// Calls fetch(slot, element of y), then use(slot, tap, position), for the outputs with a tap on
+  /// an input.
   template <class Fetch, class Use>
   SP_DEVICE void for_covers(const Place& at, const Fetch& fetch, const Use& use) const {
     const Cover along_d(d, at.d, y[Axis::D]), along_h(h, at.h, y[Axis::H]),

@@ -1,13 +1,13 @@
 #pragma once
-// Each output element is a product of mixtures along D, H and W (model/network/scale.hpp);
-// backward, each input gathers from the outputs that mix it.
+// Upsampling. Each output element is a product of mixtures along D, H and W
+// (model/network/scale.hpp). Backward, each input gathers from the outputs that mix it.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
 #include "runtime/device/kernel_call.hpp"
 
 namespace stratplan::cuda_kernels {
 
-/// The inputs that an output mixes along one axis; the second may have no share.
+/// The two inputs that an output mixes along one axis; the second may have a share of 0.
 struct Mixed {
   std::int64_t input[2];
   float share[2];
@@ -22,10 +22,10 @@ struct Mixed {
 };
 
 /// The outputs [first, last) that mix an input along one axis. With `scale.linear` the shares of an
-/// input rise and fall like a tent over the outputs, but for the ends: there the end itself counts
-/// in place of what lies beyond.
+/// input rise and fall like a tent over the outputs. Beyond either end of the tensor the end itself
+/// counts, so there its share stays 1.
 struct Mixers {
-  std::int64_t first, last;  ///< outputs of the piece
+  std::int64_t first, last;  ///< in the local piece
   std::int64_t factor, start;
   bool linear, at_begin, at_end;
 
@@ -35,8 +35,8 @@ struct Mixers {
         linear(scale.linear),
         at_begin(input == 0),
         at_end(input + 1 == input_extent) {
-    // In halves of an output element from the centre of the input before: an output is 2 * output +
-    // start, of [0, 4 * factor).
+    // Positions are counted in halves of an output element from the centre of the previous input.
+    // An output lies at 2 * output + start, and mixes this input if that is in [0, 4 * factor).
     start = 2 * scale.phase + 1 + factor - 2 * factor * input;
     const std::int64_t begin = linear ? half_up(-start) : factor * input - scale.phase;
     const std::int64_t end = linear ? half_up(4 * factor - start) : begin + factor;

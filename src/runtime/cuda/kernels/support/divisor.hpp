@@ -1,8 +1,8 @@
 #pragma once
-// Division by a number that is known before the launch: a multiplication and a shift, where a
-// device's division takes twenty instructions (Granlund and Montgomery, "Division by invariant
-// integers using multiplication", 1994). It is what indices are taken apart with, several times
-// each.
+// Division by a number that is known before the launch, by a multiplication and a shift (Granlund
+// and Montgomery, "Division by invariant integers using multiplication", 1994). A device's own
+// division takes twenty instructions, and kernels divide each index several times to get its
+// coordinates.
 #include <algorithm>
 #include <cstdint>
 
@@ -13,7 +13,8 @@ namespace stratplan::cuda_kernels {
 class Divisor {
  public:
   Divisor() = default;
-  /// Where there are no elements an extent may be zero; nothing is divided by it.
+  /// A divisor of 0 counts as 1: the extents of an empty tensor may be 0, and nothing is divided by
+  /// them.
   explicit Divisor(std::int64_t divisor) : divisor_(std::max<std::int64_t>(1, divisor)) {
     if (divisor_ > limit) return;
     while ((std::int64_t{1} << shift_) < divisor_) ++shift_;
@@ -24,15 +25,15 @@ class Divisor {
   }
 
   SP_DEVICE std::int64_t value() const { return divisor_; }
-  /// Of n >= 0.
+  /// Returns n / value(). Requires n >= 0.
   SP_DEVICE std::int64_t quotient(std::int64_t n) const {
     if (n >= limit || divisor_ > limit) return n / divisor_;
     const std::uint32_t m = static_cast<std::uint32_t>(n),
                         high = static_cast<std::uint32_t>((std::uint64_t{m} * magic_) >> 32);
     return (high + m) >> shift_;
   }
-  /// Leaves the quotient in n and returns the remainder: the innermost of the extents that n counts
-  /// through.
+  /// Leaves the quotient in n and returns the remainder: the coordinate along the innermost of the
+  /// extents that n counts through.
   SP_DEVICE std::int64_t split(std::int64_t& n) const {
     const std::int64_t whole = quotient(n), rest = n - whole * divisor_;
     n = whole;

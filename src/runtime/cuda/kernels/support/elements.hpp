@@ -1,6 +1,6 @@
 #pragma once
-// One function for each element of tensors of one shape, four elements an index. T: what the
-// tensors are stored in; the function is of floats.
+// Applies a function to each element of tensors of one shape, four elements per index. T is the
+// type in which the tensors are stored; the function takes and gives floats.
 #include "runtime/cuda/kernels/support/pack.hpp"
 #include "runtime/device/kernel_call.hpp"
 
@@ -51,8 +51,8 @@ struct ElementWork {
   }
 };
 
-/// function(const float (&x)[reads], float (&y)[writes]) for each of `count` elements. What is
-/// written may be what is read.
+/// Calls function(const float (&x)[reads], float (&y)[writes]) for each of `count` elements. A
+/// tensor may be both read and written.
 template <class T, int reads, int writes, class Launch, class Function>
 void for_elements(const Launch& launch, std::int64_t count,
                   const Streams<T, reads, writes>& streams, const Function& function) {

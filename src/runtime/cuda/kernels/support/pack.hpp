@@ -1,6 +1,6 @@
 #pragma once
-// Elements side by side that are loaded and stored at once: four floats are the widest access of a
-// device.
+// Packs: neighbouring elements that are loaded and stored at once. The widest access of a device is
+// four floats.
 #include <cstdint>
 #include <initializer_list>
 
@@ -22,7 +22,7 @@ struct alignas(width * sizeof(T)) Pack {
 template <class T>
 inline constexpr bool is_float16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
-/// Numbers of 16 bits are floats once they are loaded, and rounded as they are stored.
+/// Loads a pack. Elements of 16 bits become floats, which store() rounds again.
 template <int width, class T>
 SP_DEVICE auto load(const T* from) {
   const auto stored = *reinterpret_cast<const Pack<T, width>*>(from);
@@ -45,7 +45,7 @@ SP_DEVICE void store(T* to, const Pack<Computed, width>& pack) {
   }
 }
 
-/// Whether packs may begin at all of these addresses; what is not there (null) does not object.
+/// Whether packs may begin at all of these addresses. Null counts as aligned.
 inline bool aligned(std::initializer_list<const void*> addresses) {
   for (const void* address : addresses)
     if (reinterpret_cast<std::uintptr_t>(address) % pack_bytes != 0) return false;

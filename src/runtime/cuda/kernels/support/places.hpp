@@ -1,5 +1,6 @@
 #pragma once
-// Every element of a tensor by its place, four channels an index where they divide by four.
+// Visits every element of a tensor with its coordinates, four channels per index if the channels
+// divide by four.
 #include "model/network/shape.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
@@ -8,7 +9,7 @@ namespace stratplan::cuda_kernels {
 
 struct Place {
   std::int64_t n, d, h, w, channel;
-  std::int64_t element;  ///< its offset
+  std::int64_t element;  ///< offset in the tensor
 };
 
 class Places {
@@ -48,8 +49,8 @@ struct PlaceWork {
   }
 };
 
-/// work.run<width>(place) for places that cover the shape; `addresses`: of the tensors, which have
-/// these channels.
+/// Calls work.run<width>(place) for places that cover the shape. `addresses`: the addresses of all
+/// tensors with these channels, which must be aligned for packs to be used.
 template <class Launch, class Work>
 void for_places(const Launch& launch, const Shape& shape,
                 std::initializer_list<const void*> addresses, const Work& work) {
@@ -58,7 +59,7 @@ void for_places(const Launch& launch, const Shape& shape,
                   : launch(places.count(), PlaceWork<1, Work>{places, work});
 }
 
-/// Where the channels of a position begin.
+/// Returns the offset of the first channel at a position.
 SP_DEVICE inline std::int64_t row_of(const Shape& shape, std::int64_t n, std::int64_t d,
                                      std::int64_t h, std::int64_t w) {
   return (((n * shape[Axis::D] + d) * shape[Axis::H] + h) * shape[Axis::W] + w) * shape[Axis::C];

@@ -1,7 +1,7 @@
 #pragma once
-// What needs a summary of all channels of a row before it can write one of them. Short rows are an
-// index's own; long ones are summarized in parts, each of neighbouring indices that take turns at
-// the channels, and then written element by element.
+// Functions that need a summary of all channels of a row before they can write one of its elements,
+// for example softmax. A short row is done by one index. A long row is summarized in parts by
+// neighbouring indices, which take turns at the channels, and then written element by element.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
@@ -16,8 +16,10 @@ inline std::int64_t rows_of(const Kernel& kernel) {
 }
 inline bool has_short_rows(const Kernel& kernel) { return kernel.x[Axis::C] <= short_row; }
 
-/// Summary Row::summary(first, last, step) of some elements of a row, Summary Row::merged(a, b) of
-/// both, Row::write(element, summary).
+/// A Row has these functions:
+///   Summary summary(first, last, step)  of some elements of a row
+///   Summary merged(a, b)                of the elements of both
+///   void write(element, summary)        writes one element of the row
 template <class Row>
 struct ShortRow {
   Row row;
@@ -62,7 +64,8 @@ struct RowElement {
   }
 };
 
-/// Room for the parts' summaries and then those of the rows; nothing for short rows.
+/// Returns the workspace of for_rows(): the summaries of the parts, then the summaries of the rows.
+/// Zero for short rows.
 template <class Row>
 Bytes row_workspace(const Kernel& kernel) {
   return {has_short_rows(kernel) ? 0
@@ -70,7 +73,7 @@ Bytes row_workspace(const Kernel& kernel) {
                                        static_cast<std::int64_t>(sizeof(typename Row::Summary))};
 }
 
-/// Of long rows.
+/// Returns the summaries of all rows, made in `workspace`. Requires long rows.
 template <class Launch, class Row>
 const typename Row::Summary* summarize_rows(const Kernel& kernel, void* workspace,
                                             const Launch& launch, const Row& row) {

@@ -1,11 +1,11 @@
 #pragma once
-// A channels-last tensor as rows of channels. An index has a strip: a few neighbouring channels of
-// every so-manieth row, so that what belongs to a channel is fetched once for many rows, and sums
-// down the rows stay in registers. Neighbouring indices have neighbouring channels, then
-// neighbouring rows: at each step all of them together read one piece of memory.
+// A channels-last tensor as rows of channels. Each index has a strip: a few neighbouring channels
+// of every n-th row. So values that belong to a channel are fetched once for many rows, and sums
+// over rows stay in registers. Neighbouring indices have neighbouring channels, then neighbouring
+// rows. So all indices together read one piece of memory at a time.
 //
-// Sums come in parts that do not depend on who runs them: each index adds up its strip, then the
-// parts are folded in order, in two steps where there are many.
+// Sums are taken in parts that do not depend on the device. Each index adds up its strip. The parts
+// are then added up in order, in two rounds if there are many.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The local rows of each set of samples; samples lie one after the other, and so do the sets.
+/// The local rows of each set of samples. Samples, and so sets, lie one after the other in memory.
 struct RowSets {
   std::int64_t samples = 1, positions = 1;  ///< of this rank
   std::int64_t set_samples = 1, first_sample = 0, first_set = 0, sets = 1;
@@ -36,7 +36,7 @@ inline RowSets sets_of(const Kernel& kernel) {
   return {kernel.x[Axis::N], positions(kernel.x), sets.set_samples,
           sets.first_sample, sets.first_set,      sets.sets};
 }
-/// Rows that all belong together.
+/// All rows in one set.
 inline RowSets one_set(std::int64_t rows) {
   return {.samples = rows, .set_samples = std::max<std::int64_t>(1, rows)};
 }
@@ -47,13 +47,13 @@ inline RowSets a_set_each_sample(const Shape& shape) {
 
 struct Strip {
   std::int64_t set, part, channel;
-  std::int64_t first, last,
-      step;  ///< elements at which its rows begin: first, first + step, ... below last
+  /// offsets at which its rows begin: first, first + step, ... below last
+  std::int64_t first, last, step;
 };
 
-/// load(slot, element), then use(slot, element), for the rows of a strip, `batch` of them at a
-/// time: what they load is on its way together, although the compiler must take what they store for
-/// something that another may load.
+/// Calls load(slot, element), then use(slot, element), for the rows of a strip, `batch` rows at a
+/// time. The loads of a batch are in flight together. Without batches each load would wait for the
+/// store before it, because the compiler must assume that it reads stored elements.
 template <int batch, class Load, class Use>
 SP_DEVICE void in_batches(const Strip& strip, const Load& load, const Use& use) {
   std::int64_t i = strip.first;
@@ -69,7 +69,8 @@ SP_DEVICE void in_batches(const Strip& strip, const Load& load, const Use& use) 
 
 class Strips {
  public:
-  /// `parts`: indices that share the rows of a set. Packed: four channels an index.
+  /// `parts`: the number of indices that share the rows of a set. `packed`: four channels per
+  /// index, if channels divide by four.
   Strips(const RowSets& sets, std::int64_t channels, std::int64_t parts, bool packed)
       : sets_(sets),
         channels_(channels),
@@ -108,10 +109,11 @@ struct StripWork {
   }
 };
 
-/// Indices that keep a device's memory busy: about 500 on each of 132 processors, four loads each.
+/// The number of indices that keep a device's memory busy: about 500 on each of 132
+/// multiprocessors, with four loads each.
 inline constexpr std::int64_t busy = 65536;
-/// Parts of a set, one index for each and each four channels: enough to keep the device busy, and
-/// `fewest` to `most` rows in each.
+/// Returns the number of parts of a set; each part has one index per four channels. The parts are
+/// enough to keep the device busy, with `fewest` to `most` rows in each.
 inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::int64_t fewest,
                              std::int64_t most) {
   const std::int64_t columns =
@@ -121,7 +123,8 @@ inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::in
   return std::clamp(busy / columns, in_parts_of(most), in_parts_of(fewest));
 }
 
-/// work.run<width>(strip) for strips that cover all rows; `addresses`: of the tensors.
+/// Calls work.run<width>(strip) for strips that cover all rows. `addresses`: the tensors'
+/// addresses, which must be aligned for packs to be used.
 template <class Launch, class Work>
 void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels,
                 std::initializer_list<const void*> addresses, const Work& work) {
@@ -132,8 +135,8 @@ void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels
 
 // ---------------------------------------------------------------- sums
 
-/// How the sums of each channel of each set come about: [sets][parts][sums][channels], then
-/// [sets][groups][sums][channels] where one fold would be too long.
+/// How the sums of each channel of each set are made: parts [sets][parts][sums][channels]. If there
+/// are many parts, they are folded into [sets][groups][sums][channels] first.
 struct SumPlan {
   std::int64_t sets, channels, sums, parts, groups;
 
@@ -170,7 +173,7 @@ struct PartialSums {
   }
 };
 
-/// Every groups-th part into one.
+/// Adds up every groups-th part into one group.
 struct Fold {
   const double* parts;
   double* folded;
@@ -206,9 +209,9 @@ struct FinishSums {
   }
 };
 
-/// term.run<width>(strip, double (&sum)[sums][width]) adds a strip's terms; finish(set, channel,
-/// const double (&sum)[sums]) gets the sums of all rows of a set. `workspace` has
-/// SumPlan(...).workspace() bytes; `addresses` are those of the tensors.
+/// Sums over the rows of each set. term.run<width>(strip, double (&sum)[sums][width]) adds a
+/// strip's terms; finish(set, channel, const double (&sum)[sums]) gets the sums of all rows of a
+/// set. `workspace` has SumPlan(...).workspace() bytes; `addresses`: as for for_strips().
 template <int sums, class Launch, class Term, class Finish>
 void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels,
                 std::initializer_list<const void*> addresses, void* workspace, const Term& term,

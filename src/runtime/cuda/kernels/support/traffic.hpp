@@ -1,6 +1,6 @@
 #pragma once
-// What blocks of threads do that play the part of a communication library's kernels: they copy
-// memory, piece by piece, and wait behind each until it is due.
+// Emulated traffic: blocks of threads act as a communication library's kernels. They copy memory
+// piece by piece. After each piece they wait until it is due at the requested rate.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,20 +9,20 @@
 
 namespace stratplan::cuda_kernels {
 
-/// How they share out the pieces, and how long one takes at least.
+/// How the blocks share the pieces, and the least time of a piece.
 struct TrafficPlan {
-  static constexpr int threads = 512;      ///< of a block; NCCL's have 512 to 640
-  static constexpr int packs_at_once = 4;  ///< of a thread, on their way together
+  static constexpr int threads = 512;      ///< per block; NCCL's blocks have 512 to 640
+  static constexpr int packs_at_once = 4;  ///< per thread, in flight together
   static constexpr std::int64_t piece_packs = threads * packs_at_once;
   static constexpr std::int64_t piece_bytes = piece_packs * pack_bytes;
 
   int blocks = 0;
   std::int64_t pieces = 0;            ///< of all blocks together
-  std::int64_t pieces_in_buffer = 0;  ///< then they begin again at its start
-  std::int64_t cycles_per_piece = 0;  ///< of one block
+  std::int64_t pieces_in_buffer = 0;  ///< after these the copy begins again at the buffer's start
+  std::int64_t cycles_per_piece = 0;  ///< least time that one block takes
 
-  /// `clock`: cycles per second. Bytes are rounded up to whole pieces; the buffer has room for one
-  /// at least.
+  /// `clock`: cycles per second. Bytes are rounded up to whole pieces. Requires a buffer with room
+  /// for at least one piece.
   TrafficPlan(const EmulatedTraffic& traffic, Bytes buffer, double clock)
       : blocks(traffic.blocks),
         pieces((traffic.bytes.value + piece_bytes - 1) / piece_bytes),
@@ -31,7 +31,7 @@ struct TrafficPlan {
                                                    traffic.bytes_per_s * clock)) {}
 };
 
-/// One thread's part. `clock()`: cycles since any moment.
+/// Does the part of one thread. `clock()` returns cycles since any fixed moment.
 template <class Clock>
 SP_DEVICE void copy_pieces(const TrafficPlan& plan, int block, int thread,
                            Pack<float, pack_width>* to, const Pack<float, pack_width>* from,
