@@ -468,6 +468,7 @@ TEST(Operators, OfProductsThatAreFunctionsMakeThose) {
                       {{{"Sigmoid", {}}}, "silu"},
                       {{{"HardSigmoid", {{"alpha", 1.0F / 6}}}}, "hard_swish"},
                       {{{"HardSigmoid", {}}}, "multiply"},
+                      {{{"HardSigmoid", {{"alpha", 1.0F / 6}, {"beta", 0.25F}}}}, "multiply"},
                       {{{"Softplus", {}}, {"Tanh", {}}}, "mish"},
                       {{{"Tanh", {}}}, "multiply"}};
   for (const Row& row : rows)

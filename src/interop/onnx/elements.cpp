@@ -231,14 +231,21 @@ struct Gated {
   std::vector<LayerType> of_x;  ///< the chain, its last function first
 };
 
+/// Whether `draft` is the HardSigmoid in HardSwish: max(0, min(1, x / 6 + 1 / 2)).
+bool gates_hard_swish(const Draft& draft) {
+  const auto is = [&](const char* name, double value) {
+    return std::abs(draft.attributes.value(name, 0.0) - value) < 1e-6;
+  };
+  return is("alpha", 1.0 / 6) && is("beta", 0.5);
+}
+
 /// Whether `gate` is the chain of functions of x, with the constants that `gated` needs.
 bool leads_to(const Graph& graph, const Tensor& x, const Tensor& gate, const Gated& gated) {
   std::size_t at = gate.draft;
   for (const LayerType& type : gated.of_x) {
     const Draft& draft = graph.drafts[at];
     if (draft.type != type || draft.inputs.size() != 1) return false;
-    const bool sixth = std::abs(draft.attributes.value("alpha", 0.0) - 1.0 / 6) < 1e-6;
-    if (type == PointwiseFunction::HardSigmoid && !sixth) return false;
+    if (type == PointwiseFunction::HardSigmoid && !gates_hard_swish(draft)) return false;
     at = draft.inputs[0];
   }
   return at == x.draft && x.dims == gate.dims;
