@@ -1,22 +1,29 @@
 # Flags of all targets.
 add_library(stratplan_flags INTERFACE)
-target_include_directories(stratplan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
-target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -fno-math-errno>)
+target_include_directories(stratplan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src
+                           ${PROJECT_BINARY_DIR}/generated)
+set(cxx_flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -fno-math-errno)
+target_compile_options(stratplan_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>")
 # With relaxed constexpr, device code may call the constexpr functions of shapes and windows.
-target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall>)
+set(cuda_flags --expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall)
+target_compile_options(stratplan_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_flags}>")
 if(STRATPLAN_WARNINGS_AS_ERRORS)
-  target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
+  target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+                         $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 # GCC collects garbage whenever its heap has doubled, which takes a tenth of the time of a build
 # without optimization. Here it collects only from 1 GB on, which few sources reach.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(stratplan_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=1000000>")
+  target_compile_options(stratplan_flags INTERFACE
+                         "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=1000000>")
 endif()
 if(STRATPLAN_SANITIZE)
   # The checks at every member access (null, vptr, alignment) are off, which halves the build time.
   # The address sanitizer also stops at null pointers and dead objects.
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize=null,vptr,alignment
+      -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_compile_options(stratplan_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize=null,vptr,alignment -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+                         "$<$<COMPILE_LANGUAGE:CXX>:${sanitizer_flags}>")
   target_link_options(stratplan_flags INTERFACE -fsanitize=address,undefined)
 endif()
 

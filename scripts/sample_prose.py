@@ -32,6 +32,8 @@ def comments(lines):
         if words:
             yield start, " ".join(words)
             words = []
+        if line.lstrip().startswith("}  // namespace"):
+            continue
         behind = re.match(r'[^"]*\S[^"]*?//[/<]*\s(.*)', line)
         if behind:
             yield number, f"{line.split('//')[0].strip()}  // {behind[1]}"
