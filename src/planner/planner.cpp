@@ -21,6 +21,7 @@
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/quick_estimate.hpp"
+#include "planner/recommendation.hpp"
 #include "planner/weighted_table.hpp"
 
 namespace stratplan {
@@ -31,11 +32,6 @@ using Clock = std::chrono::steady_clock;
 
 Seconds since(Clock::time_point start) {
   return {std::chrono::duration<double>(Clock::now() - start).count()};
-}
-
-/// Rounded up, so that the printed value is enough.
-std::string mebibytes(Bytes bytes) {
-  return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20);
 }
 
 /// The blocks and candidates of the search on some number of ranks.
@@ -63,9 +59,6 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   return space;
 }
 
-/// Times that differ by less than this factor count as equal.
-constexpr double alike = 1 + 1e-12;
-
 class Planning {
  public:
   Planning(const Network& network, const std::string& source, int ranks,
@@ -84,8 +77,8 @@ class Planning {
   PlanningResult run() {
     is_large_scale(ranks_, machine_) ? run_at_large_scale() : run_exactly();
     if (result_.without_limit || options_.front) choose_memory_options();
-    recommend();
-    if (options_.front) trace_front();
+    recommend(result_, ranks_);
+    if (options_.front) result_.front = front_of(all_considered());
     return std::move(result_);
   }
 
@@ -247,29 +240,12 @@ class Planning {
     }
   }
 
-  /// Keeps the plans that no other plan beats in both time and memory. Of plans with equal times,
-  /// the usable one that `better` prefers is kept.
-  void trace_front() {
+  std::vector<const Considered*> all_considered() const {
     std::vector<const Considered*> all;
     for (const auto* list :
          {&result_.searched, &result_.baselines, &result_.fitted, &beyond_limit_})
-      for (const Considered& considered : *list)
-        if (considered.plan && considered.plan->prediction) all.push_back(&considered);
-    std::ranges::stable_sort(
-        all, [](const Considered* a, const Considered* b) { return better(*a->plan, *b->plan); });
-    for (const Considered* considered : all) {
-      if (result_.front.empty()) {
-        result_.front.push_back(*considered);
-        continue;
-      }
-      const Considered& last = result_.front.back();
-      if (considered->plan->prediction->memory >= last.plan->prediction->memory) continue;
-      const bool as_long =
-          considered->plan->prediction->step.value <= last.plan->prediction->step.value * alike;
-      if (as_long && last.usable()) continue;
-      if (as_long) result_.front.pop_back();
-      result_.front.push_back(*considered);
-    }
+      for (const Considered& considered : *list) all.push_back(&considered);
+    return all;
   }
 
   Plan plan_of(const Space& space, const std::vector<int>& assignment, int ranks) const {
@@ -403,7 +379,7 @@ class Planning {
   void state_objective(Seconds cost, Seconds lower_bound) {
     result_.objective = cost;
     result_.lower_bound = std::min(lower_bound, cost);
-    result_.optimal = cost.value <= result_.lower_bound.value * alike;
+    result_.optimal = cost.value <= result_.lower_bound.value * same_time;
     result_.gap =
         result_.optimal || result_.lower_bound.value <= 0 ? 0 : cost / result_.lower_bound - 1;
   }
@@ -489,46 +465,6 @@ class Planning {
         all, [&](const Baseline& baseline) { return fewer(baseline) && baseline.name != best; });
   }
 
-  /// Whether a has the shorter step, or an equally long step on fewer ranks: repeating all work on
-  /// two ranks is no better than doing it on one.
-  static bool better(const Plan& a, const Plan& b) {
-    if (a.prediction->step * alike < b.prediction->step) return true;
-    return a.prediction->step < b.prediction->step * alike && a.ranks < b.ranks;
-  }
-
-  static const Considered* fastest(const std::vector<Considered>& list) {
-    const Considered* best = nullptr;
-    for (const Considered& considered : list)
-      if (considered.usable() && (!best || better(*considered.plan, *best->plan)))
-        best = &considered;
-    return best;
-  }
-
-  void recommend() {
-    const Considered* best = nullptr;
-    for (const auto* list : {&result_.searched, &result_.baselines, &result_.fitted})
-      if (const Considered* found = fastest(*list);
-          found && (!best || better(*found->plan, *best->plan)))
-        best = found;
-    SP_ASSERT(best, "baselines={}", result_.baselines.size());
-    result_.recommended = *best->plan;
-    result_.recommended.name = "recommended";
-    result_.chosen = best->name;
-    if (result_.searched.empty()) {
-      result_.reranking = fmt::format(
-          "no plan over all {} ranks fits {} per rank without further memory-saving options; {} "
-          "does",
-          ranks_, mebibytes(*result_.memory_limit), best->name);
-    } else if (best != &result_.searched.front()) {
-      const Plan& first = *result_.searched.front().plan;
-      result_.reranking = fmt::format(
-          "simulated, \"{}\" takes {} ms per step on {} ranks; the plan that the search ranked "
-          "first takes {} ms on {}",
-          best->name, milliseconds(best->plan->prediction->step), best->plan->ranks,
-          milliseconds(first.prediction->step), first.ranks);
-    }
-  }
-
   const Network& network_;
   const std::string& source_;
   int ranks_;
@@ -549,33 +485,10 @@ PlanningResult plan(const Network& network, const std::string& source, int ranks
   return Planning(network, source, ranks, machine, options).run();
 }
 
-namespace {
-
-bool is_same(const Plan& a, const Plan& b) {
-  return a.layers == b.layers && a.execution.recompute == b.execution.recompute &&
-         a.execution.sharding == b.execution.sharding;
-}
-
-}  // namespace
-
 Network network_of(const Plan& plan, const Network& network) {
   return plan.overrides.training == network.training
              ? network
              : with_micro_batches(network, plan.overrides.training.micro_batches).value();
-}
-
-std::vector<const Plan*> plans_to_measure(const PlanningResult& result) {
-  std::vector<const Plan*> plans{&result.recommended};
-  const auto add = [&](const Considered& considered) {
-    if (!considered.usable()) return;
-    const bool known = std::any_of(plans.begin(), plans.end(), [&](const Plan* plan) {
-      return is_same(*plan, *considered.plan);
-    });
-    if (!known) plans.push_back(&*considered.plan);
-  };
-  for (const Considered& searched : result.searched) add(searched);
-  for (const Considered& baseline : result.baselines) add(baseline);
-  return plans;
 }
 
 }  // namespace stratplan

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "model/base/text.hpp"
-
 namespace stratplan {
 namespace {
 
@@ -30,28 +28,6 @@ TEST(Table, EscapesWhatMarkdownWouldRead) {
 
 TEST(Table, HeadersStandWithoutRows) {
   EXPECT_EQ(to_text({{{"a"}, {"bc"}}, {}}), "a  bc\n-  --\n");
-}
-
-TEST(Format, Milliseconds) {
-  struct Row {
-    double seconds;
-    const char* text;
-  };
-  const Row rows[] = {{0, "0"},           {1.2344e-5, "0.01234"}, {1.2346e-3, "1.235"},
-                      {0.12344, "123.4"}, {12.3456, "12346"},     {-0.0025, "-2.500"},
-                      {-1e-12, "0"}};
-  for (const Row& row : rows) EXPECT_EQ(milliseconds({row.seconds}), row.text) << row.seconds;
-}
-
-TEST(Format, ReadableBytes) {
-  struct Row {
-    std::int64_t bytes;
-    const char* text;
-  };
-  const Row rows[] = {
-      {0, "0 B"},         {1023, "1023 B"},       {1024, "1.00 KiB"},
-      {1536, "1.50 KiB"}, {325058560, "310 MiB"}, {std::int64_t{5} << 30, "5.00 GiB"}};
-  for (const Row& row : rows) EXPECT_EQ(readable({row.bytes}), row.text);
 }
 
 TEST(Format, SignedPercent) {

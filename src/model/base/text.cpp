@@ -30,4 +30,8 @@ std::string readable(Bytes bytes) {
                                  units[unit]);
 }
 
+std::string mebibytes(Bytes bytes) {
+  return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20);
+}
+
 }  // namespace stratplan

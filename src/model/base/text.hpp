@@ -11,5 +11,7 @@ namespace stratplan {
 std::string milliseconds(Seconds seconds);
 /// Returns bytes with a binary unit: "1.25 GiB", "310 MiB", "12 B".
 std::string readable(Bytes bytes);
+/// Returns whole MiB, rounded up, so that the printed amount is enough: "311 MiB".
+std::string mebibytes(Bytes bytes);
 
 }  // namespace stratplan

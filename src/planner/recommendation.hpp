@@ -1,0 +1,27 @@
+#pragma once
+// The choice among the plans that the planner considered.
+#include <vector>
+
+#include "planner/planner.hpp"
+
+namespace stratplan {
+
+/// Times whose ratio is below this factor count as equal.
+inline constexpr double same_time = 1 + 1e-12;
+
+/// Returns whether `a` has the shorter step, or an equally long step on fewer ranks: repeating all
+/// work on two ranks is no better than doing it on one. Both plans have a prediction.
+bool better(const Plan& a, const Plan& b);
+
+/// Returns the usable plan that `better` prefers; null if none is usable.
+const Considered* fastest(const std::vector<Considered>& list);
+
+/// Returns the plans that no other plan beats in both time and memory, fastest first. Of plans with
+/// equal times, the usable one that `better` prefers is kept.
+std::vector<Considered> front_of(std::vector<const Considered*> considered);
+
+/// Sets `recommended`, `chosen` and `reranking`. At least one considered plan is usable. `ranks`:
+/// the number of ranks offered.
+void recommend(PlanningResult& result, int ranks);
+
+}  // namespace stratplan

@@ -1,0 +1,37 @@
+#include "model/base/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace stratplan {
+namespace {
+
+TEST(Text, Milliseconds) {
+  struct Row {
+    double seconds;
+    const char* text;
+  };
+  const Row rows[] = {{0, "0"},           {1.2344e-5, "0.01234"}, {1.2346e-3, "1.235"},
+                      {0.12344, "123.4"}, {12.3456, "12346"},     {-0.0025, "-2.500"},
+                      {-1e-12, "0"}};
+  for (const Row& row : rows) EXPECT_EQ(milliseconds({row.seconds}), row.text) << row.seconds;
+}
+
+TEST(Text, ReadableBytes) {
+  struct Row {
+    std::int64_t bytes;
+    const char* text;
+  };
+  const Row rows[] = {
+      {0, "0 B"},         {1023, "1023 B"},       {1024, "1.00 KiB"},
+      {1536, "1.50 KiB"}, {325058560, "310 MiB"}, {std::int64_t{5} << 30, "5.00 GiB"}};
+  for (const Row& row : rows) EXPECT_EQ(readable({row.bytes}), row.text);
+}
+
+TEST(Text, MebibytesAreRoundedUp) {
+  EXPECT_EQ(mebibytes({0}), "0 MiB");
+  EXPECT_EQ(mebibytes({1 << 20}), "1 MiB");
+  EXPECT_EQ(mebibytes({(1 << 20) + 1}), "2 MiB");
+}
+
+}  // namespace
+}  // namespace stratplan
