@@ -3,7 +3,7 @@
 // (kernels/support/traffic.hpp).
 #include <cuda_runtime_api.h>
 
-#include "runtime/device/backend.hpp"
+#include "runtime/device/emulated_traffic.hpp"
 
 namespace stratplan {
 

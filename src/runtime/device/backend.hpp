@@ -17,6 +17,7 @@
 #include "model/base/error.hpp"
 #include "model/partition/program/kernel.hpp"
 #include "model/partition/program/program.hpp"
+#include "runtime/device/emulated_traffic.hpp"
 
 namespace stratplan {
 
@@ -69,15 +70,6 @@ class CapturedWork {
 struct DeviceInfo {
   std::string name;  ///< of the model: "NVIDIA H200"
   Bytes memory{};
-};
-
-/// Emulates the resources that a communication library's kernel takes from kernels that run at the
-/// same time. Blocks of 512 threads copy memory at the speed of a link. Each block occupies its
-/// place on the device until the end.
-struct EmulatedTraffic {
-  int blocks = 0;
-  Bytes bytes{};           ///< copied by all blocks together: read once and written once
-  double bytes_per_s = 0;  ///< at most
 };
 
 class Backend {

@@ -18,7 +18,6 @@
 #include "model/cost/op_cost.hpp"
 #include "model/partition/axis_digits.hpp"
 #include "model/partition/distribution.hpp"
-#include "model/partition/transfer.hpp"
 
 namespace stratplan {
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/partition/layers/site.hpp"
@@ -11,9 +12,10 @@
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "model/partition/lowering/parameter_schedule.hpp"
 #include "model/partition/lowering/recompute.hpp"
-#include "model/partition/transfer.hpp"
 
 namespace stratplan {
+
+struct Transfer;
 
 class Lowering : public PassSink {
  public:
@@ -26,9 +28,9 @@ class Lowering : public PassSink {
   struct PendingEdge {
     LayerIndex producer = -1, consumer = -1;
     BufferId gradient = -1;  ///< gradient of the region that the consumer needed
-    TransferList transfers;
-    /// per receive; `gradient` itself if the contribution comes from this rank
-    std::vector<BufferId> received;
+    /// the contributions in the order in which they are added: regions of the home, and the buffers
+    /// that hold them; `gradient` itself if the contribution comes from this rank
+    std::vector<std::pair<Region, BufferId>> received;
     /// the one contribution covers the home region, and needs no copy
     bool aliases = false;
   };

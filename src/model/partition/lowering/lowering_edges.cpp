@@ -4,6 +4,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering/lowering.hpp"
+#include "model/partition/transfer.hpp"
 
 namespace stratplan {
 
@@ -99,28 +100,28 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
 Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIndex consumer,
                                                     std::size_t input, BufferId gradient) {
   producer_ = producer;
-  PendingEdge edge{producer, consumer, gradient, {}, {}, false};
+  PendingEdge edge{producer, consumer, gradient, {}, false};
   const Distribution& home = state(producer).distributions.home;
-  edge.transfers =
+  const TransferList list =
       enumerate_adjoint(home, state(consumer).distributions.inputs[input], program.rank);
   const std::string name = fmt::format("d {}->{}", layer(producer).name, layer(consumer).name);
   std::vector<Message> receives;
-  for (const Transfer& transfer : edge.transfers.receives) {
+  for (const Transfer& transfer : list.receives) {
     BufferId arrived = gradient;
     if (transfer.from != program.rank) {
       arrived = add_buffer(fmt::format("{} from {}", name, transfer.from), TensorClass::Message,
                            transfer.region, consumer);
       receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
     }
-    edge.received.push_back(arrived);
+    edge.received.emplace_back(transfer.region, arrived);
   }
-  std::vector<Message> sends = send_all(name, consumer, gradient, edge.transfers.sends);
+  std::vector<Message> sends = send_all(name, consumer, gradient, list.sends);
   if (!sends.empty() || !receives.empty())
     add_exchange(producer, consumer, tag(consumer, input, Direction::Adjoint), std::move(sends),
                  std::move(receives));
   const int owns = state(producer).rank;
   edge.aliases = owns >= 0 && edge.received.size() == 1 &&
-                 program.buffer(edge.received.front()).region == home.owned(owns);
+                 program.buffer(edge.received.front().second).region == home.owned(owns);
   producer_ = -1;
   return edge;
 }
@@ -132,15 +133,15 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
   producer_ = edge.producer;
   const Region home = producer.distributions.home.owned(producer.rank);
   if (edge.aliases) {
-    producer.contributions.push_back(edge.received.front());
-    if (edge.received.front() != edge.gradient)
-      program.buffer(edge.received.front()).tensor_class = TensorClass::ActivationGradient;
+    const BufferId whole = edge.received.front().second;
+    producer.contributions.push_back(whole);
+    if (whole != edge.gradient)
+      program.buffer(whole).tensor_class = TensorClass::ActivationGradient;
   } else {
     const BufferId sum =
         add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name),
                    TensorClass::ActivationGradient, home, edge.producer);
-    const auto& receives = edge.transfers.receives;
-    const bool covered = !receives.empty() && receives.front().region == home;
+    const bool covered = !edge.received.empty() && edge.received.front().first == home;
     if (!covered) {
       add_kernel(edge.consumer,
                  {.kind = KernelKind::Fill,
@@ -149,8 +150,11 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
                   .type = program.buffer(sum).type},
                  {}, {sum});
     }
-    for (std::size_t i = 0; i < receives.size(); ++i)
-      copy(edge.consumer, edge.received[i], sum, receives[i].region, i > 0);
+    bool accumulates = false;
+    for (const auto& [region, buffer] : edge.received) {
+      copy(edge.consumer, buffer, sum, region, accumulates);
+      accumulates = true;
+    }
     producer.contributions.push_back(sum);
   }
   producer_ = -1;

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/cuda/kernels/support/pack.hpp"
-#include "runtime/device/backend.hpp"
+#include "runtime/device/emulated_traffic.hpp"
 
 namespace stratplan::cuda_kernels {
 

@@ -1,0 +1,15 @@
+#pragma once
+#include "model/base/units.hpp"
+
+namespace stratplan {
+
+/// Emulates the resources that a communication library's kernel takes from kernels that run at the
+/// same time. Blocks of 512 threads copy memory at the speed of a link. Each block occupies its
+/// place on the device until the end.
+struct EmulatedTraffic {
+  int blocks = 0;
+  Bytes bytes{};           ///< copied by all blocks together: read once and written once
+  double bytes_per_s = 0;  ///< at most
+};
+
+}  // namespace stratplan
