@@ -70,7 +70,8 @@ CLI::Validator non_negative() {
 }
 
 CLI::Validator below_one() {
-  return number("a number from 0 to below 1", [](double value) { return value >= 0 && value < 1; });
+  return number("a number of at least 0 and below 1",
+                [](double value) { return value >= 0 && value < 1; });
 }
 
 CLI::Option* NetworkOptions::add(CLI::App& command) {

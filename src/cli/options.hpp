@@ -37,7 +37,7 @@ CLI::Validator positive();
 CLI::Validator extent();
 /// Accepts finite numbers from 0.
 CLI::Validator non_negative();
-/// Accepts numbers from 0 to below 1.
+/// Accepts numbers of at least 0 and below 1.
 CLI::Validator below_one();
 void add_ranks(CLI::App& command, int& ranks, bool required);
 void add_machine(CLI::App& command, std::string& machine);

@@ -87,7 +87,7 @@ bool Measuring::measure_missing(const Network& network, const std::vector<const 
 std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& plan) {
   const auto drift = measure_drift(programs_of(network, {&plan}), known(), threads_per_rank,
                                    [this](const ProfileRequest& request) {
-                                     const auto file = scratch_file("pace");
+                                     const auto file = scratch_file("drift");
                                      measure(request, file);
                                      MachineProfile now = read_machine(file.string());
                                      std::filesystem::remove(file);

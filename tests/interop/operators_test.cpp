@@ -534,7 +534,8 @@ TEST(Operators, AreRefusedWithTheReason) {
        {},
        image,
        {{{4, 2, 3, 3}}},
-       "y (Conv, opset 11): 4 filters of 2 channels in 1 groups for an input of 3 channels"},
+       "y (Conv, opset 11): weights of 4 filters, 2 channels and 1 groups do not fit an input of 3 "
+       "channels"},
       {"window", 11, "Conv", {}, image, {{{4, 3, 10, 3}}}, "a window of 10 over 9 positions"},
       {"strides", 11, "Conv", {{"strides", Integers{0, 1}}}, image, {kernel}, "strides of 0"},
       {"strides of one axis",

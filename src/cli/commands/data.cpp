@@ -153,8 +153,9 @@ void add_data(CLI::App& program, const CommandLine&) {
                  "write one class per cell into y, for a cross-entropy over positions");
   mesh->footer(mesh_footer);
   mesh->callback([mesh_options] { make_mesh(*mesh_options); });
-  CLI::App* cosmo = add_kind(*data, "cosmo", "Gaussian random 3-D density fields: which spectrum?",
-                             *cosmo_options, 64);
+  CLI::App* cosmo = add_kind(
+      *data, "cosmo", "Gaussian random 3-D density fields, to be told apart by their spectrum",
+      *cosmo_options, 64);
   cosmo->footer(cosmo_footer);
   cosmo->callback([cosmo_options] { make_cosmo(*cosmo_options); });
 }

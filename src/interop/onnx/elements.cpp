@@ -308,7 +308,7 @@ void concat(const Operation& op) {
          "a concatenation along another axis than the channels");
     Shape expected = op.graph.shape(first);
     expected[Axis::C] = op.channels(x);
-    need(op.graph.shape(x) == expected, "a concatenation of tensors of different extents");
+    need(op.graph.shape(x) == expected, "a concatenation of tensors whose other extents differ");
     output[Axis::C] += op.channels(x);
     draft.inputs.push_back(x.draft);
   }

@@ -307,7 +307,7 @@ Constant concat(const Node& node, const Inputs& inputs) {
     need(part.extents().size() == extents.size(), "a concatenation of tensors of different ranks");
     for (std::size_t other = 0; other < extents.size(); ++other)
       need(other == axis || part.extents()[other] == extents[other],
-           "a concatenation of tensors of different extents");
+           "a concatenation of tensors whose other extents differ");
     need(part.integral() == first.integral(), "a concatenation of integers and floats");
     extents[axis] += part.extents()[axis];
     elements_of(extents);

@@ -166,8 +166,9 @@ void convolution(const Operation& op) {
   const std::int64_t groups = op.node.integer("group", 1), filters = extents[0];
   need(groups >= 1 && filters % groups == 0 && op.channels(x) % groups == 0 &&
            extents[1] == op.channels(x) / groups,
-       fmt::format("{} filters of {} channels in {} groups for an input of {} channels", filters,
-                   extents[1], groups, op.channels(x)));
+       fmt::format(
+           "weights of {} filters, {} channels and {} groups do not fit an input of {} channels",
+           filters, extents[1], groups, op.channels(x)));
   Windows windows = window_of(op, {extents.begin() + 2, extents.end()});
   pad_automatically(op, op.graph.shape(x), extents.size() - 2, windows);
   Json attributes{{"filters", filters}};

@@ -236,7 +236,7 @@ void Simulation::arrive_at_exchange(Place place, const ExchangeOp& exchange) {
   std::vector<int> waiting = partners_here(exchange);
   waiting.push_back(place.rank);
   const int turn = node(place).turn;
-  // Each rank that waits for this one, itself included, now waits for one rank less.
+  // This rank and each of its partners now wait for one rank less.
   for (const int rank : waiting) {
     const auto partner = exchanges_.find({exchange.tag, turn, rank});
     SP_ASSERT(partner != exchanges_.end(),

@@ -6,8 +6,10 @@
 //   - `name` to the list of kinds in schemas/network.schema.json, and new names of constants to the
 //     properties there
 //   - published values to tests/runtime/pointwise_test.cpp
-//   - PyTorch's name of the function to tests/torch/judge.py
-// and record the golden files anew (tests/golden/README.md). Networks, ONNX models, backends,
+//   - PyTorch's name of the function to tests/torch/judge.py, and ONNX's operator to
+//     tests/onnx/translate.py
+//   - the name to docs/networks.md, and the operator to docs/onnx.md
+// and record the golden files anew (scripts/golden.sh make). Networks, ONNX models, backends,
 // costs, fusion and verification read everything else from the row. Its columns:
 //
 //   name         in network.json ("relu"), and in the keys of kernels ("relu_forward e1024")
@@ -18,10 +20,10 @@
 //                ONNX, their usual values, their least allowed values
 //   reads        the argument of `gradient`: the function's Input x or its Output y. Output saves
 //                memory if nothing else keeps x. Input is needed if the derivative cannot be
-//                computed from y (a difference that cancels, values that round to a limit)
+//                computed from y where it matters (values that round to a limit)
 //   operations   operations per element, forward and backward, for lower bounds of time.
-//                Arithmetic, comparisons and roots count 1 to 4; a function of Math that is
-//                computed by a series counts 20
+//                An addition, product or comparison counts 1, a division or root 4, a function
+//                of Math that is computed by a series 20. Only the order of magnitude matters
 //   jumps        optional: where the first derivative jumps, in terms of what `gradient` reads; a
 //                single place is `low`. Runs that round differently may decide differently there
 //                (runtime/verify/verify.hpp)
@@ -33,9 +35,10 @@
 //   value        f(x)
 //   gradient     dx, from dy and from Input or Output
 //
-// Math has exp, expm1, log1p, tanh, erf and sqrt of T. T is double in the reference backend and
-// float elsewhere. Constants have type T. With `stored_constants` they are rounded to the type in
-// which tensors are stored.
+// Math has exp, expm1, log1p, tanh, erf and sqrt of T; each backend has its own
+// (runtime/reference/pointwise.cpp). For |x| write x < 0 ? -x : x. T is double in the reference
+// backend and float elsewhere. Constants have type T. With `stored_constants` they are rounded to
+// the type in which tensors are stored.
 #include <array>
 #include <compare>
 #include <cstdint>

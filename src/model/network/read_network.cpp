@@ -99,8 +99,8 @@ class Reader {
     }
   }
 
-  /// Sets the number of spatial axes. A network is 2-D or 3-D throughout: attributes per axis have
-  /// as many elements as the sizes of the inputs.
+  /// Reads from the inputs' "size" whether the network is 2-D or 3-D. Attributes per axis must have
+  /// as many elements.
   void find_spatial_axes(const Json& layers) {
     std::set<std::size_t> ranks;
     for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -16,8 +16,8 @@ namespace stratplan {
 
 /// Element type per tensor class. In mixed precision, activations are F16 or BF16. Their gradients
 /// and the messages that carry them have the same type. Convolutions read a copy of the weights in
-/// that type, which is converted anew in each step. Kernels compute and sum in F32 or wider, whatever
-/// these types are.
+/// that type, which is converted anew in each step. Kernels compute and sum in F32 or wider,
+/// whatever these types are.
 struct Precision {
   DataType activations = DataType::F32;
   DataType weights = DataType::F32;    ///< parameters as they are kept and updated; always F32

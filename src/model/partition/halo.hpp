@@ -1,5 +1,5 @@
 #pragma once
-// Which input interval an output interval needs. Only this file knows what a halo is.
+// Which input interval an output interval needs. Nothing outside model/partition computes a halo.
 //
 // Worked table: 9-wide input, kernel 3, stride 2, padding 1 and 1, so a 5-wide output, on 3 ranks.
 //   rank  owns input  owns output  needs unclipped  needs   halo               local padding

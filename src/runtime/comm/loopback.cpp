@@ -38,7 +38,7 @@ struct Meeting {
   std::vector<void*> outputs;
   Call call;  ///< of the first member to arrive; members stay in the call until all have arrived
   std::size_t arrived = 0;
-  std::int64_t held = 0;  ///< number of collectives completed so far
+  std::int64_t completed = 0;  ///< number of collectives completed so far
 };
 
 template <class T>
@@ -149,14 +149,14 @@ class World {
           "rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
     meeting.inputs[static_cast<std::size_t>(member)] = input;
     meeting.outputs[static_cast<std::size_t>(member)] = output;
-    const std::int64_t held = meeting.held;
+    const std::int64_t completed = meeting.completed;
     if (++meeting.arrived == meeting.ranks.size()) {
       perform(meeting);
       meeting.arrived = 0;
-      ++meeting.held;
+      ++meeting.completed;
       changed();
     } else {
-      wait(lock, rank, what, [&] { return meeting.held != held; });
+      wait(lock, rank, what, [&] { return meeting.completed != completed; });
     }
   }
 

@@ -398,8 +398,9 @@ void Executor::upload(BufferId buffer, const void* host) {
 }
 
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
-  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value,
-            begin.value, program_.buffer(buffer).bytes().value);
+  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(),
+            "{} bytes at byte {} of a buffer of {}", bytes.value, begin.value,
+            program_.buffer(buffer).bytes().value);
   // A rank's share of a small tensor may be empty, and then neither address is valid.
   if (bytes.value == 0) return;
   backend_.upload(compute_stream, address(buffer) + begin.value, host, bytes);

@@ -36,8 +36,8 @@ namespace stratplan {
 double verification_tolerance(const Network& network, const Precision& precision = {});
 
 /// Compares two iterations tensor by tensor, both as gather_iteration returns them. A difference is
-/// ||expected - actual|| / ||expected||, where the divisor is at least 1e-6 of the norm of all
-/// gradients (except for the loss) and at least the tensor's value in `scales`. NaN fails. Tensors
+/// ||expected - actual|| / ||expected||. The divisor is never below 1e-6 of the norm of all
+/// gradients (the loss is exempt), nor below the tensor's value in `scales`. NaN fails. Tensors
 /// with different names or shapes are a bug.
 VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,

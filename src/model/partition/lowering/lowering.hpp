@@ -121,8 +121,8 @@ class Lowering : public PassSink {
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
     BufferId value_share = -1, gradient_share = -1, more_gradients = -1;
     BufferId accumulated = -1;              ///< sum of the gradients of earlier micro-batches
-    BufferId narrow = -1;                   ///< values in the type of activations
-    BufferId narrowed = -1;                 ///< the buffer of values from which `narrow` was made
+    BufferId narrow = -1;                   ///< value, rounded to the type of activations
+    BufferId narrowed = -1;                 ///< the value buffer from which `narrow` was made
     std::int64_t reduced = 0;               ///< elements that collectives have reduced so far
     std::int64_t complete = 0;              ///< elements whose local gradients are complete
     std::optional<Phase> gathered{};        ///< the phase for which values have been gathered

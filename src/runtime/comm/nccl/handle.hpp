@@ -49,7 +49,7 @@ class NcclHandle {
  private:
   ncclComm_t comm_;
   Seconds patience_;
-  int exceptions_;  ///< in flight at construction
+  int exceptions_;  ///< number of exceptions in flight at construction
   std::thread aborting_{};
 };
 
