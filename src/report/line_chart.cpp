@@ -21,7 +21,7 @@ constexpr const char* ideal_colour = "#999999";
 constexpr double chart_width = 520, chart_height = 360, left = 72, right = 20, top = 40,
                  bottom = 56, legend_line = 18;
 
-std::string escaped(const std::string& text) {
+std::string for_svg(const std::string& text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
@@ -147,7 +147,7 @@ class Drawing {
                       at + chart_width - right};
     const Placement y{range_of(chart, false), chart.y.logarithmic, chart_height - bottom, top};
     add(fmt::format("<text x=\"{:.2f}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{}</text>",
-                    x.begin, escaped(chart.title)));
+                    x.begin, for_svg(chart.title)));
     for (const double tick : marks_of(chart.x, x.range)) {
       add(fmt::format(
           "<path d=\"M{0:.2f} {1:.2f}V{2:.2f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>",
@@ -166,10 +166,10 @@ class Drawing {
         "<path d=\"M{:.2f} {:.2f}V{:.2f}H{:.2f}\" fill=\"none\" stroke=\"currentColor\"/>", x.begin,
         y.end, y.begin, x.end));
     add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>",
-                    (x.begin + x.end) / 2, y.begin + 38, escaped(chart.x.title)));
+                    (x.begin + x.end) / 2, y.begin + 38, for_svg(chart.x.title)));
     add(fmt::format(
         "<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-        x.begin - 52, (y.begin + y.end) / 2, escaped(chart.y.title)));
+        x.begin - 52, (y.begin + y.end) / 2, for_svg(chart.y.title)));
     for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
       draw(*line, x, y);  // the first on top
   }
@@ -186,7 +186,7 @@ class Drawing {
     add(fmt::format(
         "<g><title>{}</title><path d=\"{}\" fill=\"none\" stroke=\"{}\" "
         "stroke-width=\"1.8\"{}/>{}</g>",
-        escaped(line.name), path, colour, line.dashed ? " stroke-dasharray=\"5 4\"" : "", markers));
+        for_svg(line.name), path, colour, line.dashed ? " stroke-dasharray=\"5 4\"" : "", markers));
   }
 
   void draw_legend() {
@@ -196,7 +196,7 @@ class Drawing {
       add(fmt::format("<path d=\"M{:.2f} {:.2f}h28\" stroke=\"{}\" stroke-width=\"1.8\"/>{}", left,
                       y, colour, marker(i, left + 14, y, colour)));
       add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\">{}</text>", left + 36, y + 4,
-                      escaped(names_[i])));
+                      for_svg(names_[i])));
     }
   }
 

@@ -45,7 +45,7 @@ std::string line(const Table& table, const std::vector<std::size_t>& to,
   return text + "\n";
 }
 
-std::string escaped(const std::string& cell) {
+std::string for_markdown(const std::string& cell) {
   std::string text;
   for (const char c : cell) {
     if (c == '|' || c == '\\' || c == '*' || c == '_' || c == '<' || c == '`') text += '\\';
@@ -77,13 +77,13 @@ std::string to_text(const Table& table) {
 std::string to_markdown(const Table& table) {
   std::vector<std::string> titles, rule;
   for (const auto& column : table.columns) {
-    titles.push_back(escaped(column.title));
+    titles.push_back(for_markdown(column.title));
     rule.push_back(column.align == Table::Align::Left ? ":--" : "--:");
   }
   std::string text = markdown_line(titles) + markdown_line(rule);
   for (const auto& row : table.rows) {
     std::vector<std::string> cells;
-    for (const auto& cell : row) cells.push_back(escaped(cell));
+    for (const auto& cell : row) cells.push_back(for_markdown(cell));
     text += markdown_line(cells);
   }
   return text;

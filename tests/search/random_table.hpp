@@ -135,7 +135,8 @@ inline Family random_family() {
                            Family::Forest);
 }
 
-/// Passes all calls on, says that its edges are not at hand, and records the pairs that were asked for.
+/// Passes all calls on, says that its edges are not at hand, and records the pairs that were asked
+/// for.
 class CountingTable : public CostTable {
  public:
   explicit CountingTable(const CostTable& table) : table_(table) {}
