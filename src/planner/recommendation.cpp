@@ -56,7 +56,7 @@ void recommend(PlanningResult& result, int ranks) {
   result.chosen = best->name;
   if (result.searched.empty()) {
     result.reranking = fmt::format(
-        "no plan over all {} ranks fits {} per rank without further memory-saving options; {} "
+        "no plan over all {} ranks fits {} per rank without further memory-saving options; \"{}\" "
         "does",
         ranks, mebibytes(*result.memory_limit), best->name);
   } else if (best != &result.searched.front()) {
