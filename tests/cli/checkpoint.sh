@@ -70,7 +70,7 @@ for way in launch "launch --threads"; do
     check "$way: $signal ends it with 75" test $? = 75
     check "$way: said once" test "$(grep -c "stopped after step" "$scratch/stderr")" = 1
     expect 0 "resuming after step" "${launched[@]}" --steps $(($(wc -l <"$curve") + 1)) --checkpoint "$folder" --resume
-    check "$way: going on is said once" test "$(grep -c "going on" "$scratch/stderr")" = 1
+    check "$way: going on is said once" test "$(grep -c "resuming after" "$scratch/stderr")" = 1
   done
 done
 

@@ -86,7 +86,9 @@ Handle open_file(const std::string& path) {
   const Handle access = access_for_reading();
   Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.good())
-    throw InputError(path, "", fmt::format("not an HDF5 file, or a damaged one ({})", reason()));
+    throw InputError(
+        path, "",
+        fmt::format("expected an HDF5 file: it is none, or it is damaged ({})", reason()));
   return file;
 }
 
