@@ -7,9 +7,9 @@ The commands of a page run in order, in an empty folder and with an empty cache.
 Python that follows a sentence naming a file (`net.json`, `make_set.py`) is written to that file
 first. A hidden `<!-- run: COMMAND -->` prepares what the next session needs.
 
-Numbers, bars, hosts and paths differ between machines, and so do plans: they are not compared. All
-other words of a line must be printed, in the order of the page. A line "..." stands for any lines,
-"..." in a line for any text.
+Numbers, units of memory, bars, hosts and paths differ between machines, and so do plans: they are
+not compared. All other words of a line must be printed, in the order of the page. A line "..."
+stands for any lines, "..." in a line for any text.
 """
 import os
 import pathlib
@@ -47,7 +47,7 @@ def blocks(text):
 
 def words(line):
     """The parts of a line that are the same on every machine, as a regular expression."""
-    line = re.sub(r"[\u2581-\u2588]+|-{2,}", " ", line)
+    line = re.sub(r"[\u2581-\u2588]+|-{2,}|\b[KMG]iB\b", " ", line)
     line = re.sub(r"\S*/\S+", " ... ", line)
     line = NUMBER.sub(" ... ", re.sub(r"\bnode\d+\b", "...", line))
     return ".*".join(re.escape(part) for part in re.split(r"(?:\.\.\.|\s)+", line) if part)
