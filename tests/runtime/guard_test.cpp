@@ -544,20 +544,38 @@ bool applies(const Option& option, const Case& at) {
   return option.micro_batches == 1 || !takes_batch;
 }
 
+/// Returns, by tensor, the norm against which a difference is judged, if that exceeds the tensor's
+/// own. It follows from the digits that the undivided run loses by storing 16 bits: a sum whose
+/// terms cancel loses most of them. A divided run also rounds the term of each rank before they are
+/// added, so it has 1 + ranks such errors instead of one. The factor 4 covers the errors of both
+/// runs, and their scatter in tensors of a few elements.
+std::map<std::string, double> lost_digits(const Recording& narrow, const Recording& exact,
+                                          std::size_t ranks, double tolerance) {
+  const double ratio = 4 * std::sqrt(1.0 + static_cast<double>(ranks));
+  std::map<std::string, double> scales;
+  for (std::size_t i = 0; i < narrow.gathered.size(); ++i) {
+    std::vector<float> lost = narrow.gathered[i].values;
+    for (std::size_t at = 0; at < lost.size(); ++at) lost[at] -= exact.gathered.at(i).values[at];
+    scales[narrow.gathered[i].name] = ratio * norm(lost) / tolerance;
+  }
+  return scales;
+}
+
 void guard_option(const Option& option, Case at, const LayerDecompositions& decompositions) {
   at.network.training.micro_batches = option.micro_batches;
   at.network.batch *= option.micro_batches;
   if (option.micro_batches > 1)  // each micro-batch holds a whole statistics set
     at.network.statistics_samples = at.network.micro_batch();
   at.network.running_momentum = 0.1;
-  const auto run = [&](const LayerDecompositions& layers) {
+  const auto run = [&](const LayerDecompositions& layers, bool in_f32 = false) {
     Execution execution;
     option.set(at.network, layers, execution);
+    if (in_f32) execution.precision = {};
     return execute(at.network, layers,
                    [&](int rank) { return lower(at.network, layers, execution, rank); });
   };
-  Recording divided = run(decompositions),
-            undivided = run(LayerDecompositions(at.network.layers.size()));
+  const LayerDecompositions whole(at.network.layers.size());
+  Recording divided = run(decompositions), undivided = run(whole);
   if (has_statistics(at.network.layer(at.tested).kind))
     for (Recording* each : {&divided, &undivided}) each->gathered = own_tensors(at, each->gathered);
   for (const auto& rank : divided.ranks)
@@ -573,7 +591,14 @@ void guard_option(const Option& option, Case at, const LayerDecompositions& deco
   if (!finite || equal)
     return;  // values beyond fp16's range, or equal (perhaps all gradients are zero)
   const double tolerance = verification_tolerance(at.network, execution.precision);
-  const VerificationResult found = compare(undivided.gathered, divided.gathered, tolerance);
+  std::map<std::string, double> scales;
+  if (execution.precision != Precision{}) {
+    Recording exact = run(whole, true);
+    if (has_statistics(at.network.layer(at.tested).kind))
+      exact.gathered = own_tensors(at, exact.gathered);
+    scales = lost_digits(undivided, exact, divided.ranks.size(), tolerance);
+  }
+  const VerificationResult found = compare(undivided.gathered, divided.gathered, tolerance, scales);
   EXPECT_TRUE(found.passed) << found.worst_tensor << " " << found.gradient_difference << ", loss "
                             << found.loss_difference << ", allowed " << tolerance;
 }
