@@ -84,6 +84,8 @@ struct Needed {
   Region region(int rank) const;
   /// The same for the ranks with these block indices along the grid's dimensions.
   Interval region(Axis axis, const std::array<int, dim_count>& indices) const;
+
+  friend bool operator==(const Needed&, const Needed&) = default;
 };
 
 }  // namespace stratplan

@@ -139,6 +139,19 @@ int ProcessGrid::index(Dim dim, int rank) const {
   return index;
 }
 
+std::vector<int> ProcessGrid::indices(Dim dim) const {
+  std::vector<int> outer{0};  // of the ranks that the digits so far tell apart
+  for (const Digit& digit : digits_) {
+    std::vector<int> finer;
+    finer.reserve(outer.size() * static_cast<std::size_t>(digit.parts));
+    for (const int index : outer)
+      for (int part = 0; part < digit.parts; ++part)
+        finer.push_back(digit.dim == dim ? index * digit.parts + part : index);
+    outer = std::move(finer);
+  }
+  return outer;
+}
+
 int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
   std::array<int, dim_count> rest = indices;
   int rank = 0, weight = 1;

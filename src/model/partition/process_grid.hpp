@@ -70,6 +70,8 @@ class ProcessGrid {
   std::vector<GridDigit> digits() const;
   /// Block index of a rank along a dimension: at least 0, less than parts(dim).
   int index(Dim dim, int rank) const;
+  /// The same for all ranks, in their order.
+  std::vector<int> indices(Dim dim) const;
   /// The rank with these block indices. Inverse of index().
   int rank_at(const std::array<int, dim_count>& indices) const;
   /// The ranks (ascending) that differ from `rank` only along `dims`, with `rank` itself.

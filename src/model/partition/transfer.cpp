@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 
 #include "model/base/assert.hpp"
 
@@ -240,22 +241,50 @@ ArrivalCounts::ArrivalCounts(const Distribution& home, const Needed& needed, boo
         terms *= grid.parts_from(dim, levels);
     terms_.push_back(terms);
   }
+  for (const Axis axis : all_axes) along_[static_cast<std::size_t>(axis)] = entries_along(axis);
+}
+
+ArrivalCounts::Along ArrivalCounts::entries_along(Axis axis) const {
+  Along along;
+  std::vector<std::int64_t> places;  // by rank: one number for the block indices at both ends
+  for (const Distribution* end : {&home_, &needed_.iteration})
+    for (const Dim dim : end->split(axis).by) {
+      const std::vector<int> indices = end->grid.indices(dim);
+      places.resize(indices.size(), 0);
+      for (std::size_t rank = 0; rank < indices.size(); ++rank)
+        places[rank] = places[rank] * end->grid.parts(dim) + indices[rank];
+    }
+  std::unordered_map<std::int64_t, int> entries;
+  along.entry_of.reserve(places.size());
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const bool as_before = rank > 0 && places[rank] == places[rank - 1];
+    along.entry_of.push_back(
+        as_before
+            ? along.entry_of.back()
+            : entries.try_emplace(places[rank], static_cast<int>(entries.size())).first->second);
+  }
+  along.entries.resize(std::max<std::size_t>(1, entries.size()));
+  return along;
 }
 
 /// Counts the senders' blocks that a receiver's interval meets along an axis, and their elements.
 /// Entry l counts the blocks that agree in the l outermost levels with the receiver's own block at
 /// the senders' end. A block agrees in those levels exactly if each of its indices does.
-std::vector<Arrivals> ArrivalCounts::along(Axis axis, int rank) const {
-  const Distribution& from = senders();
+std::vector<Arrivals> ArrivalCounts::counts_along(Axis axis, int rank) const {
+  const ProcessGrid& grid = senders().grid;
   const std::vector<Piece> pieces = adjoint_
                                         ? readers_along(needed_, axis, home_.owned(axis, rank))
                                         : owners_along(home_, axis, needed_.region(axis, rank));
   std::vector<Arrivals> within(terms_.size());
+  if (pieces.empty()) return within;
+  const DimList by = pieces.front().by;
+  Indices own{}, inner{};
+  for (const Dim dim : by) at(own, dim) = grid.index(dim, rank);
   for (std::size_t levels = 0; levels < within.size(); ++levels) {
+    for (const Dim dim : by) at(inner, dim) = grid.parts_from(dim, static_cast<int>(levels));
     for (const Piece& piece : pieces) {
-      const bool agrees = std::ranges::all_of(piece.by, [&](Dim dim) {
-        const int inner = from.grid.parts_from(dim, static_cast<int>(levels));
-        return at(piece.index, dim) / inner == from.grid.index(dim, rank) / inner;
+      const bool agrees = std::ranges::all_of(by, [&](Dim dim) {
+        return at(piece.index, dim) / at(inner, dim) == at(own, dim) / at(inner, dim);
       });
       if (!agrees) continue;
       within[levels].messages += 1;
@@ -269,12 +298,10 @@ std::span<const Arrivals> ArrivalCounts::within(int rank) {
   within_.clear();
   for (const std::int64_t terms : terms_) within_.push_back({terms, terms});
   for (const Axis axis : all_axes) {
-    std::int64_t place = 0;  // one number for the rank's block indices at both ends
-    for (const Distribution* end : {&home_, &needed_.iteration})
-      for (const Dim dim : end->split(axis).by)
-        place = place * end->grid.parts(dim) + end->grid.index(dim, rank);
-    std::vector<Arrivals>& counts = known_[static_cast<std::size_t>(axis)][place];
-    if (counts.empty()) counts = along(axis, rank);
+    Along& along = along_[static_cast<std::size_t>(axis)];
+    const int entry = along.entry_of.empty() ? 0 : along.entry_of[static_cast<std::size_t>(rank)];
+    std::vector<Arrivals>& counts = along.entries[static_cast<std::size_t>(entry)];
+    if (counts.empty()) counts = counts_along(axis, rank);
     for (std::size_t levels = 0; levels < counts.size(); ++levels) {
       within_[levels].messages *= counts[levels].messages;
       within_[levels].elements *= counts[levels].elements;

@@ -10,7 +10,6 @@
 //            1, [7,9) from 2
 #include <array>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "model/partition/distribution.hpp"
@@ -67,16 +66,21 @@ class ArrivalCounts {
   std::span<const Arrivals> within(int rank);
 
  private:
+  /// The counts along one axis. Ranks with equal block indices at both ends share an entry.
+  struct Along {
+    std::vector<int> entry_of;  ///< by rank; empty if all ranks share the one entry
+    std::vector<std::vector<Arrivals>> entries;  ///< by a number of levels; filled on first use
+  };
   const Distribution& senders() const { return adjoint_ ? needed_.iteration : home_; }
-  std::vector<Arrivals> along(Axis axis, int rank) const;
+  Along entries_along(Axis axis) const;
+  std::vector<Arrivals> counts_along(Axis axis, int rank) const;
 
   const Distribution& home_;
   const Needed& needed_;
   bool adjoint_;
   /// by a number of outermost levels, as in within(): terms of a sum from such senders
   std::vector<std::int64_t> terms_;
-  /// by axis, and by the rank's block indices at both ends: ranks with equal indices share an entry
-  std::array<std::unordered_map<std::int64_t, std::vector<Arrivals>>, axis_count> known_;
+  std::array<Along, axis_count> along_;
   std::vector<Arrivals> within_;
 };
 
