@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <unordered_map>
 
 #include "model/base/assert.hpp"
 
@@ -267,30 +266,56 @@ ArrivalCounts::Along ArrivalCounts::entries_along(Axis axis) const {
   return along;
 }
 
-/// Counts the senders' blocks that a receiver's interval meets along an axis, and their elements.
-/// Entry l counts the blocks that agree in the l outermost levels with the receiver's own block at
-/// the senders' end. A block agrees in those levels exactly if each of its indices does.
-std::vector<Arrivals> ArrivalCounts::counts_along(Axis axis, int rank) const {
+namespace {
+
+/// Returns block indices along some dimensions, each without its levels from `level` on, as one
+/// number.
+template <class IndexAlong>
+std::int64_t as_number(const ProcessGrid& grid, const DimList& by, int level, IndexAlong&& index) {
+  std::int64_t number = 0;
+  for (const Dim dim : by) {
+    const int inner = grid.parts_from(dim, level);
+    number = number * (grid.parts(dim) / inner) + index(dim) / inner;
+  }
+  return number;
+}
+
+}  // namespace
+
+/// Groups the senders' blocks that a receiver's interval meets along an axis.
+ArrivalCounts::Groups ArrivalCounts::groups_along(Axis axis, int rank) const {
   const ProcessGrid& grid = senders().grid;
   const std::vector<Piece> pieces = adjoint_
                                         ? readers_along(needed_, axis, home_.owned(axis, rank))
                                         : owners_along(home_, axis, needed_.region(axis, rank));
-  std::vector<Arrivals> within(terms_.size());
-  if (pieces.empty()) return within;
-  const DimList by = pieces.front().by;
-  Indices own{}, inner{};
-  for (const Dim dim : by) at(own, dim) = grid.index(dim, rank);
-  for (std::size_t levels = 0; levels < within.size(); ++levels) {
-    for (const Dim dim : by) at(inner, dim) = grid.parts_from(dim, static_cast<int>(levels));
+  Groups groups(terms_.size());
+  for (std::size_t levels = 0; levels < groups.size(); ++levels)
     for (const Piece& piece : pieces) {
-      const bool agrees = std::ranges::all_of(by, [&](Dim dim) {
-        return at(piece.index, dim) / at(inner, dim) == at(own, dim) / at(inner, dim);
-      });
-      if (!agrees) continue;
-      within[levels].messages += 1;
-      within[levels].elements += piece.overlap.size();
+      Arrivals& group = groups[levels][as_number(grid, piece.by, static_cast<int>(levels),
+                                                 [&](Dim dim) { return at(piece.index, dim); })];
+      group.messages += 1;
+      group.elements += piece.overlap.size();
     }
-  }
+  return groups;
+}
+
+/// Entry l counts the blocks that agree in the l outermost levels with the receiver's own block at
+/// the senders' end. A block agrees in those levels exactly if each of its indices does.
+std::vector<Arrivals> ArrivalCounts::counts_along(Axis axis, int rank) {
+  const auto number = [&](const Distribution& end, int level) {
+    return as_number(end.grid, end.split(axis).by, level,
+                     [&](Dim dim) { return end.grid.index(dim, rank); });
+  };
+  Along& along = along_[static_cast<std::size_t>(axis)];
+  const auto [place, is_new] =
+      along.groups.try_emplace(number(receivers(), receivers().grid.levels()));
+  Groups& groups = place->second;
+  if (is_new) groups = groups_along(axis, rank);
+  std::vector<Arrivals> within(groups.size());
+  for (std::size_t levels = 0; levels < groups.size(); ++levels)
+    if (const auto group = groups[levels].find(number(senders(), static_cast<int>(levels)));
+        group != groups[levels].end())
+      within[levels] = group->second;
   return within;
 }
 

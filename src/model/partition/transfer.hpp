@@ -10,6 +10,7 @@
 //            1, [7,9) from 2
 #include <array>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "model/partition/distribution.hpp"
@@ -66,14 +67,21 @@ class ArrivalCounts {
   std::span<const Arrivals> within(int rank);
 
  private:
-  /// The counts along one axis. Ranks with equal block indices at both ends share an entry.
+  /// Per number of outermost levels: what blocks with equal indices in these levels hold of one
+  /// interval, by these indices as one number.
+  using Groups = std::vector<std::unordered_map<std::int64_t, Arrivals>>;
+  /// The counts along one axis. Ranks with equal block indices at both ends share an entry, and
+  /// those with equal indices at the receivers' end the groups.
   struct Along {
     std::vector<int> entry_of;  ///< by rank; empty if all ranks share the one entry
     std::vector<std::vector<Arrivals>> entries;  ///< by a number of levels; filled on first use
+    std::unordered_map<std::int64_t, Groups> groups;  ///< by the receiver's indices as one number
   };
   const Distribution& senders() const { return adjoint_ ? needed_.iteration : home_; }
+  const Distribution& receivers() const { return adjoint_ ? home_ : needed_.iteration; }
   Along entries_along(Axis axis) const;
-  std::vector<Arrivals> counts_along(Axis axis, int rank) const;
+  Groups groups_along(Axis axis, int rank) const;
+  std::vector<Arrivals> counts_along(Axis axis, int rank);
 
   const Distribution& home_;
   const Needed& needed_;
