@@ -31,8 +31,9 @@ CASES = [
 ]
 
 
-def plan(program, machine, network, ranks, batch, folder):
-    command = [
+def plan_command(program, machine, network, ranks, batch, folder):
+    """Returns the `plan` command of a case."""
+    return [
         program,
         "plan",
         network,
@@ -46,6 +47,10 @@ def plan(program, machine, network, ranks, batch, folder):
         "-o",
         os.path.join(folder, "plan.json"),
     ]
+
+
+def plan(program, machine, network, ranks, batch, folder):
+    command = plan_command(program, machine, network, ranks, batch, folder)
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     output, errors = process.communicate()
@@ -59,19 +64,7 @@ def plan(program, machine, network, ranks, batch, folder):
 
 def peak_memory(program, machine, network, ranks, batch, folder):
     """Returns the peak resident bytes of one more run, as wait4 reports them."""
-    command = [
-        program,
-        "plan",
-        network,
-        "--machine",
-        machine,
-        "--ranks",
-        str(ranks),
-        "--batch",
-        str(batch),
-        "-o",
-        os.path.join(folder, "plan.json"),
-    ]
+    command = plan_command(program, machine, network, ranks, batch, folder)
     pid = os.posix_spawn(
         program,
         command,

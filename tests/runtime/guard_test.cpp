@@ -571,13 +571,14 @@ void guard_option(const Option& option, Case at, const LayerDecompositions& deco
     Execution execution;
     option.set(at.network, layers, execution);
     if (in_f32) execution.precision = {};
-    return execute(at.network, layers,
-                   [&](int rank) { return lower(at.network, layers, execution, rank); });
+    Recording made = execute(at.network, layers,
+                             [&](int rank) { return lower(at.network, layers, execution, rank); });
+    if (has_statistics(at.network.layer(at.tested).kind))
+      made.gathered = own_tensors(at, made.gathered);
+    return made;
   };
   const LayerDecompositions whole(at.network.layers.size());
-  Recording divided = run(decompositions), undivided = run(whole);
-  if (has_statistics(at.network.layer(at.tested).kind))
-    for (Recording* each : {&divided, &undivided}) each->gathered = own_tensors(at, each->gathered);
+  const Recording divided = run(decompositions), undivided = run(whole);
   for (const auto& rank : divided.ranks)
     EXPECT_EQ(rank->counts, priced(rank->program)) << "rank " << rank->program.rank;
   Execution execution;
@@ -592,12 +593,8 @@ void guard_option(const Option& option, Case at, const LayerDecompositions& deco
     return;  // values beyond fp16's range, or equal (perhaps all gradients are zero)
   const double tolerance = verification_tolerance(at.network, execution.precision);
   std::map<std::string, double> scales;
-  if (execution.precision != Precision{}) {
-    Recording exact = run(whole, true);
-    if (has_statistics(at.network.layer(at.tested).kind))
-      exact.gathered = own_tensors(at, exact.gathered);
-    scales = lost_digits(undivided, exact, divided.ranks.size(), tolerance);
-  }
+  if (execution.precision != Precision{})
+    scales = lost_digits(undivided, run(whole, true), divided.ranks.size(), tolerance);
   const VerificationResult found = compare(undivided.gathered, divided.gathered, tolerance, scales);
   EXPECT_TRUE(found.passed) << found.worst_tensor << " " << found.gradient_difference << ", loss "
                             << found.loss_difference << ", allowed " << tolerance;

@@ -168,6 +168,7 @@ RC_GTEST_PROP(ProcessGrid, RankAtIsTheInverseOfIndex, ()) {
     std::array<int, dim_count> indices{};
     for (const Dim dim : all_dims) {
       const int index = grid.index(dim, rank);
+      RC_ASSERT(grid.indices(dim).at(static_cast<std::size_t>(rank)) == index);
       RC_ASSERT(0 <= index);
       RC_ASSERT(index < grid.parts(dim));
       indices[static_cast<std::size_t>(dim)] = index;
