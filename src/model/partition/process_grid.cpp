@@ -130,11 +130,15 @@ std::vector<GridDigit> ProcessGrid::digits() const {
 
 int ProcessGrid::index(Dim dim, int rank) const {
   SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
-  if (rank == 0) return 0;
-  int index = 0, below = ranks_;
-  for (const Digit& digit : digits_) {
-    below /= digit.parts;
-    if (digit.dim == dim) index = index * digit.parts + rank / below % digit.parts;
+  if (rank == 0 || parts(dim) == 1) return 0;
+  int index = 0, weight = 1, stride = 1;
+  for (std::size_t left = digits_.size(); left > 0; --left) {
+    const Digit& digit = digits_[left - 1];
+    if (digit.dim == dim) {
+      index += weight * (rank / stride % digit.parts);
+      weight *= digit.parts;
+    }
+    stride *= digit.parts;
   }
   return index;
 }

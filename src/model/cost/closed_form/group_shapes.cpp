@@ -46,8 +46,8 @@ GroupShape GroupShapes::shape(std::size_t grid, DimSet dims, std::int64_t sample
     std::int64_t inner = 1;
     for (std::size_t level = placement_.size(); level-- > 0;) {
       const std::int64_t outer = inner * placement_[level];
-      const std::int64_t members = std::min(high, outer) / std::max(low, inner);
-      if (members > 1) shape.members[level] *= static_cast<int>(members);
+      const std::int64_t end = std::min(high, outer), begin = std::max(low, inner);
+      if (end > begin) shape.members[level] *= static_cast<int>(end / begin);
       inner = outer;
     }
   }
