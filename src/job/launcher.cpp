@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "job/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/base/system/cpu_time.hpp"
 #include "model/base/system/process.hpp"
@@ -63,38 +64,44 @@ class Orphans {
   }();
 };
 
-/// Asks mpirun, even a stopped one, to end its ranks. Kills it if it takes longer than
-/// launcher_patience.
-void end(int child) {
-  kill(child, SIGTERM);
+/// Ends the job and returns its status. Asks mpirun, even a stopped one, to end its ranks. Kills it
+/// if it takes longer than launcher_patience. Other ranks are killed, with their parent.
+int end(int child, const Launch& launch) {
+  kill(child, uses_mpirun(launch.ranks, launch.mpi) ? SIGTERM : SIGKILL);
   kill(child, SIGCONT);
   const auto deadline = std::chrono::steady_clock::now() + launcher_patience;
   while (std::chrono::steady_clock::now() < deadline) {
-    if (look_for_end(child)) return;
+    if (const auto status = look_for_end(child)) return *status;
     std::this_thread::sleep_for(launcher_interval);
   }
   kill(child, SIGKILL);
-  wait_for_end(child);
+  return wait_for_end(child);
 }
 
-/// Passes a signal on to the job. Ctrl-C in a terminal reaches the job by itself, but a signal that
-/// a process sends to the launcher does not. mpirun ends its ranks on SIGTERM, but passes SIGUSR1
-/// on to them.
-void pass_on(int signal, int child, bool makes_checkpoints) {
-  if (signal == SIGINT && StopSignals::from_terminal()) return;
-  kill(child, makes_checkpoints && signal == SIGTERM ? SIGUSR1 : signal);
+/// Passes the last signal on to the job. mpirun ends its ranks on SIGTERM, but passes SIGUSR1 on to
+/// them. Ctrl-C in a terminal reaches a job without checkpoints by itself, but a signal that a
+/// process sends to the launcher does not.
+void pass_on(int child, bool makes_checkpoints) {
+  const bool interrupt = StopSignals::seen() == SIGINT, typed = StopSignals::from_terminal();
+  if (makes_checkpoints) {
+    if (interrupt) answer_interrupt(typed);
+    kill(child, SIGUSR1);
+  } else if (!interrupt || !typed) {
+    kill(child, StopSignals::seen());
+  }
 }
 
 /// Waits for the job's end. Returns its status; nothing if it hung and was ended.
 std::optional<int> wait_for(int child, const Launch& launch) {
   for (int passed_on = 0;;) {
     if (const auto status = look_for_end(child)) return status;
+    if (launch.makes_checkpoints && StopSignals::interrupts() > 1) return end(child, launch);
     if (passed_on != StopSignals::count()) {
       passed_on = StopSignals::count();
-      pass_on(StopSignals::seen(), child, launch.makes_checkpoints);
+      pass_on(child, launch.makes_checkpoints);
     }
     if (launch.hangs && launch.hangs()) {
-      end(child);
+      end(child, launch);
       return {};
     }
     std::this_thread::sleep_for(launcher_interval);
@@ -170,8 +177,10 @@ LaunchResult launch(const Launch& launch) {
   try {
     const StopSignals signals(launch.makes_checkpoints);
     const Orphans orphans;
-    const int child =
-        start_process({.program = command.front(), .command = command, .standard_output = output});
+    const int child = start_process({.program = command.front(),
+                                     .command = command,
+                                     .standard_output = output,
+                                     .blocks_interrupts = launch.makes_checkpoints});
     interpret(wait_for(child, launch), launch, result);
   } catch (...) {
     if (output >= 0) close(output);

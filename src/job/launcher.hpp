@@ -19,7 +19,7 @@ struct Launch {
   std::vector<std::string> arguments;  ///< of this program, without its name
   /// a file; nothing: inherited from this process
   std::optional<std::filesystem::path> standard_output;
-  /// SIGTERM and SIGUSR1 ask the ranks for a checkpoint, instead of ending them
+  /// SIGTERM, SIGUSR1 and the first SIGINT ask the ranks for a checkpoint, instead of ending them
   bool makes_checkpoints = false;
   bool mpi = true;  ///< whether this program was built with MPI
   /// polled while the job runs; when it returns true, the job is ended with exit code 6; nothing:
@@ -44,9 +44,9 @@ bool uses_mpirun(int ranks, bool mpi);
 /// The command that launch() executes, for tests.
 std::vector<std::string> launch_command(const Launch& launch);
 
-/// Runs the job to its end. SIGINT and SIGTERM are passed on to the job; a job that makes
-/// checkpoints gets SIGUSR1 instead of SIGTERM. Throws EnvironmentError if the job cannot be
-/// started, and CommunicationError if mpirun or `stratplan ranks` itself was killed.
+/// Runs the job to its end. SIGINT and SIGTERM are passed on to the job. A job that makes
+/// checkpoints gets SIGUSR1 instead, and is ended at a second SIGINT. Throws EnvironmentError if
+/// the job cannot be started, and CommunicationError if mpirun or `stratplan ranks` was killed.
 LaunchResult launch(const Launch& launch);
 
 /// Whether launch() started this process, directly or under mpirun.

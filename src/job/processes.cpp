@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include "job/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/base/system/process.hpp"
 #include "model/base/text.hpp"
@@ -51,13 +52,14 @@ class Children {
   ~Children() { end_all(); }
   /// Starts the next rank. If this process is killed, the rank is killed too, even a stopped one.
   void start(const std::vector<std::string>& command, std::vector<std::string> environment,
-             std::vector<int> sockets) {
+             std::vector<int> sockets, bool makes_checkpoints) {
     std::erase(sockets, -1);
     children_.push_back(start_process({.program = "/proc/self/exe",
                                        .command = command,
                                        .environment = std::move(environment),
                                        .kept_open = std::move(sockets),
-                                       .with_its_parent = SIGKILL}));
+                                       .with_its_parent = SIGKILL,
+                                       .blocks_interrupts = makes_checkpoints}));
   }
 
   /// Returns a rank that has ended, and its status; rank -1 if none has.
@@ -114,13 +116,22 @@ ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   return seen;
 }
 
+/// Passes the last signal on to the ranks. SIGUSR1 asks them for a checkpoint.
+void pass_on(const Children& children, bool makes_checkpoints) {
+  if (!makes_checkpoints) return children.signal(StopSignals::seen());
+  if (StopSignals::interrupts() > 1) return children.signal(SIGKILL);
+  if (StopSignals::seen() == SIGINT) answer_interrupt(StopSignals::from_terminal());
+  children.signal(SIGUSR1);
+}
+
 /// Waits for all ranks, or for the first failure.
-ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
+ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs,
+                       bool makes_checkpoints) {
   ProcessesEnd end;
   for (int passed_on = 0; children.any();) {
     if (passed_on != StopSignals::count()) {
       passed_on = StopSignals::count();
-      children.signal(StopSignals::seen());
+      pass_on(children, makes_checkpoints);
     }
     const auto [rank, status] = children.look();
     if (rank >= 0 && status != 0) {
@@ -143,7 +154,7 @@ ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
 
 ProcessesEnd run_processes(int ranks, int threads_per_rank,
                            const std::vector<std::string>& arguments,
-                           const std::function<bool()>& hangs) {
+                           const std::function<bool()>& hangs, bool makes_checkpoints) {
   std::vector<std::string> command{"stratplan"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const StopSignals signals(true);
@@ -152,10 +163,11 @@ ProcessesEnd run_processes(int ranks, int threads_per_rank,
     const Mesh mesh{connect_all(ranks)};
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& sockets = mesh.sockets[static_cast<std::size_t>(rank)];
-      children.start(command, environment_of(rank, sockets, threads_per_rank), sockets);
+      children.start(command, environment_of(rank, sockets, threads_per_rank), sockets,
+                     makes_checkpoints);
     }
   }
-  return supervise(children, hangs);
+  return supervise(children, hangs, makes_checkpoints);
 }
 
 }  // namespace stratplan

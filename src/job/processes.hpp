@@ -18,11 +18,12 @@ struct ProcessesEnd {
 
 /// Runs copies of this program to their end. `arguments`: the arguments of a copy, without the
 /// program's name. If a copy fails, the others are ended. `hangs` is polled; when it returns true,
-/// all copies are ended with exit code 6. SIGINT, SIGTERM and SIGUSR1 are passed on to the copies.
-/// They count as an interruption unless the ranks end with an exit code of their own. Requires that
-/// this process has no other children. Throws EnvironmentError if the copies cannot be started.
+/// all copies are ended with exit code 6. SIGINT, SIGTERM and SIGUSR1 are passed on to the copies;
+/// copies that make checkpoints get SIGUSR1 instead, and are killed at a second SIGINT. The signals
+/// count as an interruption unless the ranks end with an exit code of their own. Requires that this
+/// process has no other children. Throws EnvironmentError if the copies cannot be started.
 ProcessesEnd run_processes(int ranks, int threads_per_rank,
                            const std::vector<std::string>& arguments,
-                           const std::function<bool()>& hangs = {});
+                           const std::function<bool()>& hangs = {}, bool makes_checkpoints = false);
 
 }  // namespace stratplan

@@ -1,6 +1,6 @@
 #pragma once
-// Requests to stop: SIGUSR1, which batch systems send before time runs out, and SIGTERM. The
-// handler sets a flag, which the training polls.
+// Requests to stop: SIGUSR1, which batch systems send before time runs out, SIGTERM, and SIGINT,
+// which is Ctrl-C. The handler sets a flag, which the training polls.
 #include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
@@ -9,10 +9,14 @@ namespace stratplan {
 /// ranks that were ended can be told from the rank whose death ended them.
 void note_being_ended(FlightRecorder recorder);
 
-/// From now on SIGUSR1 and SIGTERM do not end this process. If the launcher supervises the job (run
-/// -n P), it passes both on as SIGUSR1, and SIGTERM is only noted here: mpirun sends SIGTERM to the
-/// survivors of a rank that died, about a second before it kills them.
+/// From now on SIGUSR1, SIGTERM and the first SIGINT do not end this process; a second SIGINT does.
+/// If the launcher supervises the job (run -n P), it passes all on as SIGUSR1, and SIGTERM is only
+/// noted here: mpirun sends SIGTERM to the survivors of a rank that died, about a second before it
+/// kills them.
 void catch_stop_requests();
+
+/// Answers the first SIGINT on standard error: a step may be long. Safe in signal handlers.
+void answer_interrupt(bool from_terminal);
 
 /// Whether this process was ever asked to stop.
 bool stop_requested();

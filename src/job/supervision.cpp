@@ -70,7 +70,8 @@ class Relay {
 ProcessesEnd start(const Plan& plan, const JobRequest& request,
                    const std::function<bool()>& hangs) {
   const int threads = plan.execution.threads_per_rank;
-  if (!request.mpi) return run_processes(plan.ranks, threads, request.arguments, hangs);
+  if (!request.mpi)
+    return run_processes(plan.ranks, threads, request.arguments, hangs, request.makes_checkpoints);
   Relay output;
   const LaunchResult result = launch({plan.ranks, threads, request.arguments, output.entrance(),
                                       request.makes_checkpoints, mpi_part().built, hangs});

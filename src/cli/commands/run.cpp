@@ -83,8 +83,8 @@ void print(const Timings& timings) {
   const VerificationResult& v = *timings.verification;
   fmt::print(
       "verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n",
-      v.passed ? "passed" : "FAILED", v.loss_difference, v.gradient_difference, v.worst_tensor,
-      v.tolerance);
+      v.passed ? "passed" : "FAILED", v.loss_difference, v.gradient_difference,
+      v.worst_tensor.empty() ? "none differs" : v.worst_tensor, v.tolerance);
   if (v.turned > 0)
     fmt::print(
         "        rounding changed {} signs at ReLUs or places of maxima, where gradients jump: "
@@ -315,7 +315,7 @@ Examples:
 void add_checkpoints(CLI::App& command, TrainingRequest& training) {
   command.add_option("--checkpoint", training.checkpoints,
                      "folder of checkpoints. One is written every --checkpoint-every steps, at the "
-                     "end, and on SIGUSR1 or SIGTERM, which stop the run (exit code 75)");
+                     "end, and on SIGUSR1, SIGTERM or Ctrl-C, which stop the run (exit code 75)");
   command
       .add_option("--checkpoint-every", training.checkpoint_every,
                   "steps from one checkpoint to the next; 0: only at the end or on a signal")

@@ -73,13 +73,22 @@ TEST(Process, IsLookedForWithoutWaiting) {
   EXPECT_EQ(WTERMSIG(wait_for_end(child)), SIGTERM);
 }
 
+TEST(Process, InterruptsItUnlessTheyAreBlocked) {
+  ProcessStart start = shell("kill -INT $$; exit 3");
+  EXPECT_EQ(WTERMSIG(wait_for_end(start_process(start))), SIGINT);
+  start.blocks_interrupts = true;
+  EXPECT_EQ(WEXITSTATUS(wait_for_end(start_process(start))), 3);
+}
+
 TEST(StopSignals, AreNotedInsteadOfObeyed) {
   const StopSignals signals(true);
   EXPECT_EQ(StopSignals::seen(), 0);
+  raise(SIGINT);
   raise(SIGTERM);
   raise(SIGUSR1);
   EXPECT_EQ(StopSignals::seen(), SIGUSR1);
-  EXPECT_EQ(StopSignals::count(), 2);
+  EXPECT_EQ(StopSignals::count(), 3);
+  EXPECT_EQ(StopSignals::interrupts(), 1);
   EXPECT_FALSE(StopSignals::from_terminal());
 }
 

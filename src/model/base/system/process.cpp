@@ -19,11 +19,13 @@ namespace {
 
 volatile std::sig_atomic_t signal_seen = 0;
 volatile std::sig_atomic_t signals_seen = 0;
+volatile std::sig_atomic_t interrupts_seen = 0;
 volatile std::sig_atomic_t terminal_sent_it = 0;
 
 void note_signal(int signal, siginfo_t* information, void*) {
   signal_seen = signal;
   signals_seen = signals_seen + 1;
+  if (signal == SIGINT) interrupts_seen = interrupts_seen + 1;
   terminal_sent_it = information->si_code == SI_KERNEL;
 }
 
@@ -39,6 +41,12 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 [[noreturn]] void become(const ProcessStart& start, char* const* command, char* const* environment,
                          int failure_pipe) {
   prctl(PR_SET_PDEATHSIG, start.with_its_parent);
+  if (start.blocks_interrupts) {
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, nullptr);
+  }
   if (start.standard_output >= 0) dup2(start.standard_output, STDOUT_FILENO);
   for (const int descriptor : start.kept_open) fcntl(descriptor, F_SETFD, 0);
   execve(start.program.c_str(), command, environment);
@@ -90,6 +98,7 @@ int wait_for_end(int process) {
 StopSignals::StopSignals(bool with_checkpoints) : count_(with_checkpoints ? 3 : 2) {
   signal_seen = 0;
   signals_seen = 0;
+  interrupts_seen = 0;
   terminal_sent_it = 0;
   struct sigaction action {};
   action.sa_sigaction = note_signal;
@@ -104,6 +113,7 @@ StopSignals::~StopSignals() {
 
 int StopSignals::seen() { return signal_seen; }
 int StopSignals::count() { return signals_seen; }
+int StopSignals::interrupts() { return interrupts_seen; }
 bool StopSignals::from_terminal() { return terminal_sent_it != 0; }
 
 std::string own_executable() {

@@ -17,6 +17,8 @@ struct ProcessStart {
   int standard_output = -1;       ///< descriptor; -1: the same as this process's
   std::vector<int> kept_open{};   ///< close-on-exec descriptors that the child keeps nevertheless
   int with_its_parent = SIGTERM;  ///< the signal that the child gets when this process ends
+  /// SIGINT never reaches the child. A terminal sends it to the children too.
+  bool blocks_interrupts = false;
 };
 
 /// Starts the child and returns its process id. Throws EnvironmentError, with the system's reason,
@@ -42,6 +44,8 @@ class StopSignals {
   static int seen();
   /// The number of signals so far, so that a caller passes on repeated signals too.
   static int count();
+  /// How many of them were SIGINT.
+  static int interrupts();
   /// Whether a terminal sent the last signal. A terminal sends it to the children too.
   static bool from_terminal();
 
