@@ -92,8 +92,8 @@ class Runner {
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
-  /// Runs one round of one plan. Repeats the run if other processes disturbed it, and returns the
-  /// least disturbed repetition.
+  /// Runs one round of one plan. Repeats the run if other processes disturbed it. Returns the least
+  /// disturbed repetition, whose file becomes that of the round.
   Run run(const TunedPlan& tuned, int round) {
     std::optional<Run> best;
     for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
@@ -101,10 +101,14 @@ class Runner {
                              request_.rounds,
                              repetition ? ", again: other processes used the machine" : ""));
       const Run run = run_once(tuned, round);
-      if (!best || run.foreign_load < best->foreign_load) best = run;
+      if (!best || run.foreign_load < best->foreign_load) {
+        best = run;
+        fs::rename(timings_of_repetition(tuned), timings_of(tuned, round));
+      }
       if (best->foreign_load <= tolerated_foreign_load || repetitions_left_ == 0) break;
       if (repetition < most_repetitions) --repetitions_left_;
     }
+    fs::remove(timings_of_repetition(tuned));
     return *best;
   }
 
@@ -116,6 +120,9 @@ class Runner {
   bool interrupted() const { return interrupted_; }
 
  private:
+  static fs::path timings_of_repetition(const TunedPlan& tuned) {
+    return tuned.folder / "timings-repetition.json";
+  }
   [[noreturn]] void fail(const LaunchResult& result, const std::string& name) {
     interrupted_ = result.interrupted;
     throw Error(static_cast<ExitCode>(result.exit_code),
@@ -144,7 +151,7 @@ class Runner {
     const int steps =
         static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), 4.0, 200.0));
     const int warmup = predicted > 0.5 ? 1 : 2;
-    const fs::path timings = timings_of(tuned, round);
+    const fs::path timings = timings_of_repetition(tuned);
     std::vector<std::string> more{"--steps",  std::to_string(steps),
                                   "--warmup", std::to_string(warmup),
                                   "-o",       timings.string()};
