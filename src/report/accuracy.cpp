@@ -108,6 +108,11 @@ std::string section_of_search(const PlanningResult& planning) {
   return section;
 }
 
+std::string worst_gradient(const VerificationResult& verification) {
+  return verification.worst_tensor.empty() ? "No gradient differs"
+                                           : "Worst gradient: " + verification.worst_tensor;
+}
+
 std::string section_of_plan(const PlanComparison& compared, const Network& network) {
   const TunedPlan& tuned = *compared.plan;
   const Measured& measured = *tuned.measured;
@@ -116,10 +121,9 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
   std::string section = fmt::format("### {}\n\n", tuned.name);
   section += fmt::format(
       "Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step "
-      "loss {:.9g}. Worst gradient: {}, tolerance "
-      "{:.1e}.\n\n",
+      "loss {:.9g}. {}, tolerance {:.1e}.\n\n",
       joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss,
-      measured.verification.worst_tensor, measured.verification.tolerance);
+      worst_gradient(measured.verification), measured.verification.tolerance);
   if (measured.verification.turned > 0)
     section += fmt::format(
         "Rounding changed {} signs at ReLUs or places of maxima, where gradients jump. Gradients "
@@ -211,7 +215,9 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
                                    request.ranks, result.network.batch);
   report +=
       "Step times are in milliseconds. Predictions were made before the first run; measured times "
-      "are medians over the rounds. Error is predicted / measured - 1. Loss and gradients of the "
+      "are medians of the rounds' medians, and p10 .. p90 are over the steps of all rounds. Error "
+      "is "
+      "predicted / measured - 1. Loss and gradients of the "
       "first step are compared with those of an undivided run of the same network: the loss by its "
       "relative difference, each gradient tensor by the norm of its difference. The table shows "
       "the tensor that is nearest to its allowed difference. The allowed difference is what "
@@ -225,8 +231,12 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
             "\n";
   report += memory_line(result.plans.front());
   report +=
-      "## Predicted against measured, by kind of op\n\nTimes are means over the ranks. Waiting for "
-      "a slower partner counts in the op that waits.\n\n";
+      "## Predicted against measured, by kind of op\n\nThe measured times of a plan are of one "
+      "round: the one with the middle median, and of two middle ones the slower. `iteration` is "
+      "the "
+      "median step of that round. The time of an op is its median over the steps of that round, as "
+      "a mean over the ranks; waiting for a slower partner counts in the op that waits. A sum of "
+      "such medians can be far below the median step, if a few ops are slow in each step.\n\n";
   for (const auto& compared : comparisons) report += section_of_plan(compared, result.network);
   return report + section_of_machine(result, request);
 }

@@ -55,6 +55,7 @@ expect 3 "checkpoint has seed 1, this run 5" "${one[@]}" --steps 20 --optimizer 
 expect 0 "nothing left to do" "${one[@]}" --steps 12 --resume --checkpoint "$scratch/whole" --optimizer adamw
 expect 3 "does not divide into 3 micro-batches" "${one[@]}" --steps 1 --accumulate 3
 expect 0 "" "${one[@]}" --steps 1 --accumulate 2 --verify
+check "one rank differs in nothing" grep -q "gradients by at most 0.0e+00 (none differs)" "$scratch/stdout"
 
 # -------------------------------------------------- one rank, stopped by any of the signals
 for signal in TERM USR1 INT; do
