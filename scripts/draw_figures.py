@@ -233,11 +233,17 @@ def split():
         "Colors show which rank holds which part of input, weights and output.",
     )
     fig.text(16, 24, "A convolution on four ranks, split in four ways", size=14, bold=True)
-    fig.text(16, 44, "Four samples, each a stack of four channels.", size=12)
+    fig.lines(
+        16,
+        44,
+        "Input and output: four samples of four channels each.",
+        "Weights: a row for each filter, a column for each channel.",
+        size=12,
+    )
     key(
         fig,
         16,
-        66,
+        83,
         [
             (RANK[0], "rank 0"),
             (RANK[1], "rank 1"),
@@ -248,7 +254,7 @@ def split():
         step=84,
     )
     columns = {"input": 16, "weights": 205, "output": 258}
-    top = 94
+    top = 111
     for name, x in columns.items():
         fig.text(
             x + (19 if name == "weights" else 83), top, name, anchor="middle", bold=True, size=12
@@ -278,40 +284,42 @@ def split():
             lambda f, c: NEUTRAL,
             by_sample,
             "Each rank computes one sample with all weights.",
+            "Cost: the weight gradients are added over the ranks.",
         ),
         (
             "H2 W2: height and width",
             by_tile,
             lambda f, c: NEUTRAL,
             by_tile,
-            "Tiles exchange their borders: the halo.",
+            "Each rank computes one tile of every sample.",
+            "Cost: as N4, and tiles exchange their borders (the halo).",
         ),
         (
             "C4: input channels",
             by_channel,
             lambda f, c: RANK[c],
             by_channel,
-            "Ranks compute terms of sums; a reduce-scatter adds them.",
+            "Each rank computes one term of every output value.",
+            "Cost: the terms are added over the ranks (reduce-scatter).",
         ),
         (
             "F4: filters, the output channels",
             everywhere,
             lambda f, c: RANK[f],
             by_channel,
-            "Each rank needs the whole input.",
+            "Each rank computes one channel of the output.",
+            "Cost: each rank needs the whole input (all-gather).",
         ),
     ]
     y = top + 12
-    for title, of_input, of_weights, of_output, note in rows:
+    for title, of_input, of_weights, of_output, *notes in rows:
         fig.line(16, y, WIDTH - 16, y, color=NEUTRAL)
         fig.text(16, y + 19, title, bold=True)
         batch(columns["input"], y + 30, of_input)
         weights(y + 30, of_weights)
         batch(columns["output"], y + 30, of_output)
-        fig.text(16, y + 89, note, size=12)
-        y += 102
-    fig.line(16, y, WIDTH - 16, y, color=NEUTRAL)
-    fig.lines(16, y + 20, "Weights: a row for each filter, a column for each channel.", size=12)
+        fig.lines(16, y + 89, *notes, size=12)
+        y += 119
     return fig
 
 
@@ -481,16 +489,35 @@ def timeline():
 
     fig.text(16, 24, "1. Passes: what a convolution needs", size=14, bold=True)
     y = 36
-    fig.box(16, y, 128, "forward", "needed input:", "rows and halo", "convolution", fill=NEUTRAL)
     fig.box(
-        156, y, 128, "backward", "input gradient", "send it back", "weight gradient", fill=NEUTRAL
+        16,
+        y,
+        128,
+        "forward",
+        "needed input:",
+        "own rows",
+        "and the halo",
+        "convolution",
+        fill=NEUTRAL,
+    )
+    fig.box(
+        156,
+        y,
+        128,
+        "backward",
+        "input gradient",
+        "send border rows",
+        "of it back",
+        "weight gradient",
+        fill=NEUTRAL,
     )
     bottom = fig.box(
         296,
         y,
         128,
         "parameters",
-        "gradient is done:",
+        "weight gradient",
+        "is done:",
         "add over ranks,",
         "then update",
         fill=NEUTRAL,
