@@ -6,6 +6,8 @@
 #include <bit>
 #include <numeric>
 
+#include "model/base/text.hpp"
+
 namespace stratplan {
 
 using Factors = ProcessGrid::Factors;
@@ -51,9 +53,7 @@ class Collection {
 
   void add_sample(int ranks) {
     const std::string name = ranks == ranks_ ? "sample" : fmt::format("sample on {}", ranks);
-    if (ranks > network_.micro_batch())
-      return refuse(name,
-                    fmt::format("{} ranks, but only {} samples", ranks, network_.micro_batch()));
+    if (ranks > network_.micro_batch()) return refuse(name, too_few_samples(ranks));
     add(name, uniform(along(machine_.topology(ranks), Dim::N)));
   }
 
@@ -76,9 +76,7 @@ class Collection {
   }
 
   void add_one_weird_trick() {
-    if (ranks_ > network_.micro_batch())
-      return refuse("one-weird-trick",
-                    fmt::format("{} ranks, but only {} samples", ranks_, network_.micro_batch()));
+    if (ranks_ > network_.micro_batch()) return refuse("one-weird-trick", too_few_samples(ranks_));
     const Decomposition samples{along(topology_, Dim::N), {}},
         filters{along(topology_, Dim::F), {}};
     add("one-weird-trick", plan_by_wish(network_, ranks_, [&](const Layer& layer) {
@@ -89,6 +87,11 @@ class Collection {
   std::vector<Baseline> take() { return std::move(found_); }
 
  private:
+  std::string too_few_samples(int ranks) const {
+    return fmt::format("{}, but only {}", counted(ranks, "rank"),
+                       counted(network_.micro_batch(), "sample"));
+  }
+
   Plan uniform(const ProcessGrid& grid) const { return uniform_plan(network_, {grid, {}}); }
 
   /// `sharing` neighbouring ranks of a node divide each sample. The batch is divided over such

@@ -10,6 +10,7 @@
 
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/memory.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
@@ -70,8 +71,8 @@ std::string memory_options_text(const Plan& plan) {
   if (plan.execution.sharding > 0)
     options.push_back(fmt::format("{} sharded", shared[at(plan.execution.sharding)]));
   if (!plan.execution.recompute.empty())
-    options.push_back(fmt::format("{} layer{} recomputed", plan.execution.recompute.size(),
-                                  plan.execution.recompute.size() == 1 ? "" : "s"));
+    options.push_back(counted(static_cast<std::int64_t>(plan.execution.recompute.size()), "layer") +
+                      " recomputed");
   return options.empty() ? "no memory-saving options" : fmt::format("{}", fmt::join(options, ", "));
 }
 

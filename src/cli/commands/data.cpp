@@ -12,6 +12,7 @@
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/text.hpp"
 #include "runtime/io/array_file.hpp"
 #include "synthesis/cosmo.hpp"
 #include "synthesis/mesh.hpp"
@@ -42,7 +43,7 @@ void print(const DataOptions& options, const DataSetShape& shape, const std::str
         Json{{"path", options.output}, {"samples", shape.samples}, {"x", shape.x}, {"y", shape.y}}
             .dump());
   else
-    fmt::print("{}: {} samples, x ({}), y ({}){}\n", options.output, shape.samples,
+    fmt::print("{}: {}, x ({}), y ({}){}\n", options.output, counted(shape.samples, "sample"),
                fmt::join(shape.x, ", "), fmt::join(shape.y, ", "), remark);
 }
 

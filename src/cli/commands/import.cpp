@@ -7,6 +7,7 @@
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/text.hpp"
 #include "model/network/onnx.hpp"
 #include "runtime/io/safetensors.hpp"
 
@@ -62,8 +63,9 @@ void print(const ImportOptions& options, const Network& network) {
                             {"notes", network.notes}}
                            .dump(-1, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}: {} layers, {} parameters, {:.4g} G operations forward per sample\n",
-               network.name, network.size(), network.parameter_count(), gigaflops);
+    fmt::print("{}: {}, {}, {:.4g} G operations forward per sample\n", network.name,
+               counted(network.size(), "layer"), counted(network.parameter_count(), "parameter"),
+               gigaflops);
   }
 }
 

@@ -71,11 +71,13 @@ void warn_of_machine(const Plan& plan) {
 
 void print(const Timings& timings) {
   const Timing& timing = timings.timing;
-  fmt::print("plan    {}, {} ranks, batch {}, {} backend\n", timings.plan_name, timings.ranks,
-             timings.batch, timings.backend);
-  fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n",
-             milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
-             milliseconds(timing.quantile(0.9)), timing.steps.size());
+  const bool few = timing.steps.size() < 10;  // too few for a 10th percentile
+  fmt::print("plan    {}, {}, batch {}, {} backend\n", timings.plan_name,
+             counted(timings.ranks, "rank"), timings.batch, timings.backend);
+  fmt::print("step    {} ms median, {} .. {} ms ({}) of {}\n", milliseconds(timing.median()),
+             milliseconds(timing.quantile(few ? 0 : 0.1)),
+             milliseconds(timing.quantile(few ? 1 : 0.9)), few ? "min .. max" : "p10 .. p90",
+             counted(std::ssize(timing.steps), "step"));
   fmt::print("{}", loss_summary(timing.losses));
   fmt::print("memory  {} per rank, resident {}\n", readable(timings.memory),
              readable(timings.resident));
@@ -174,7 +176,8 @@ void print(const Evaluation& evaluation, const Plan& plan, bool json) {
     if (evaluation.accuracy) document["accuracy"] = *evaluation.accuracy;
     fmt::print("{}\n", document.dump());
   } else {
-    fmt::print("loss      {:.6g} over {} samples\n", evaluation.loss, evaluation.samples);
+    fmt::print("loss      {:.6g} over {}\n", evaluation.loss,
+               counted(evaluation.samples, "sample"));
     if (evaluation.accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *evaluation.accuracy);
   }
   flush_standard_output();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace stratplan {
 
@@ -32,6 +33,28 @@ std::string readable(Bytes bytes) {
 
 std::string mebibytes(Bytes bytes) {
   return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20);
+}
+
+std::string exact(Bytes bytes) {
+  static constexpr std::array<std::pair<const char*, std::int64_t>, 9> divisors{
+      {{"TiB", std::int64_t{1} << 40},
+       {"TB", 1'000'000'000'000},
+       {"GiB", 1 << 30},
+       {"GB", 1'000'000'000},
+       {"MiB", 1 << 20},
+       {"MB", 1'000'000},
+       {"KiB", 1 << 10},
+       {"kB", 1000},
+       {"B", 1}}};
+  constexpr std::int64_t most = 9999;
+  for (const auto& [unit, size] : divisors)
+    if (bytes.value % size == 0 && bytes.value / size >= 1 && bytes.value / size <= most)
+      return fmt::format("{} {}", bytes.value / size, unit);
+  return readable(bytes);
+}
+
+std::string counted(std::int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace stratplan

@@ -1,5 +1,6 @@
 #pragma once
 // Quantities as texts for people.
+#include <cstdint>
 #include <string>
 
 #include "model/base/units.hpp"
@@ -13,5 +14,10 @@ std::string milliseconds(Seconds seconds);
 std::string readable(Bytes bytes);
 /// Returns whole MiB, rounded up, so that the printed amount is enough: "311 MiB".
 std::string mebibytes(Bytes bytes);
+/// Returns a limit without rounding, in the largest unit that divides it: "40 B", "500 MB", "16
+/// GiB". A limit that needs many digits is rounded as in readable().
+std::string exact(Bytes bytes);
+/// "1 sample", "2 samples". `noun` is one whose plural ends in s.
+std::string counted(std::int64_t count, const std::string& noun);
 
 }  // namespace stratplan

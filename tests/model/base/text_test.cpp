@@ -33,5 +33,25 @@ TEST(Text, MebibytesAreRoundedUp) {
   EXPECT_EQ(mebibytes({(1 << 20) + 1}), "2 MiB");
 }
 
+TEST(Text, LimitsAreExact) {
+  struct Row {
+    std::int64_t bytes;
+    const char* text;
+  };
+  const Row rows[] = {{40, "40 B"},
+                      {400 << 20, "400 MiB"},
+                      {500000000, "500 MB"},
+                      {std::int64_t{16} << 30, "16 GiB"},
+                      {1536 << 20, "1536 MiB"},
+                      {16945512449, "15.8 GiB"}};
+  for (const Row& row : rows) EXPECT_EQ(exact({row.bytes}), row.text);
+}
+
+TEST(Text, OneIsSingular) {
+  EXPECT_EQ(counted(0, "sample"), "0 samples");
+  EXPECT_EQ(counted(1, "sample"), "1 sample");
+  EXPECT_EQ(counted(2, "output position"), "2 output positions");
+}
+
 }  // namespace
 }  // namespace stratplan

@@ -28,8 +28,8 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   const bool along_space = dim == Dim::D || dim == Dim::H || dim == Dim::W;
   if (layer.contracts_in_groups() && (dim == Dim::F || dim == Dim::C))
     return why_not_groups(layer, dim, grid);
-  if (dim == Dim::F) return too_many(dim, grid, layer.filters(), "filters");
-  if (dim == Dim::C) return too_many(dim, grid, layer.input[Axis::C], "channels");
+  if (dim == Dim::F) return too_many(dim, grid, layer.filters(), "filter");
+  if (dim == Dim::C) return too_many(dim, grid, layer.input[Axis::C], "channel");
   if (layer.kind == LayerKind::FullyConnected && along_space)
     return "the kernel of a fully connected layer is the whole spatial extent, which " +
            factor_text(dim, grid) + " would split";

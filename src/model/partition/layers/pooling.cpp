@@ -10,9 +10,9 @@ using enum KernelKind;
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   if (layer.kind != LayerKind::GlobalAveragePool) return why_not_alike(layer, dim, grid);
   switch (dim) {
-    case Dim::D: return too_many(dim, grid, layer.input[Axis::D], "input positions");
-    case Dim::H: return too_many(dim, grid, layer.input[Axis::H], "input positions");
-    case Dim::W: return too_many(dim, grid, layer.input[Axis::W], "input positions");
+    case Dim::D: return too_many(dim, grid, layer.input[Axis::D], "input position");
+    case Dim::H: return too_many(dim, grid, layer.input[Axis::H], "input position");
+    case Dim::W: return too_many(dim, grid, layer.input[Axis::W], "input position");
     default: return why_not_alike(layer, dim, grid);
   }
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "model/base/text.hpp"
+
 namespace stratplan::layers {
 
 Distribution distribution(const Shape& shape, const ProcessGrid& grid,
@@ -64,17 +66,17 @@ std::string factor_text(Dim dim, const ProcessGrid& grid) {
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what) {
   if (grid.parts(dim) <= extent) return {};
-  return fmt::format("{} splits {} {}", factor_text(dim, grid), extent, what);
+  return fmt::format("{} splits {}", factor_text(dim, grid), counted(extent, what));
 }
 
 std::optional<std::string> why_not_alike(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   switch (dim) {
-    case Dim::N: return too_many(dim, grid, layer.output[Axis::N], "samples");
+    case Dim::N: return too_many(dim, grid, layer.output[Axis::N], "sample");
     case Dim::F:
-    case Dim::C: return too_many(dim, grid, layer.output[Axis::C], "channels");
-    case Dim::D: return too_many(dim, grid, layer.output[Axis::D], "output positions");
-    case Dim::H: return too_many(dim, grid, layer.output[Axis::H], "output positions");
-    case Dim::W: return too_many(dim, grid, layer.output[Axis::W], "output positions");
+    case Dim::C: return too_many(dim, grid, layer.output[Axis::C], "channel");
+    case Dim::D: return too_many(dim, grid, layer.output[Axis::D], "output position");
+    case Dim::H: return too_many(dim, grid, layer.output[Axis::H], "output position");
+    case Dim::W: return too_many(dim, grid, layer.output[Axis::W], "output position");
     case Dim::R: break;
   }
   return {};

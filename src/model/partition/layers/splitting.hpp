@@ -30,7 +30,7 @@ LayerDistributions distribute_with_channels(const Layer& layer, const Decomposit
 /// "H4"
 std::string factor_text(Dim dim, const ProcessGrid& grid);
 /// Returns the reason that the grid has more parts along `dim` than there are elements; nothing if
-/// it has not. `what`: the name of the elements, in the plural.
+/// it has not. `what`: the name of one element.
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what);
 /// For layers that can be split along every dimension, into at most as many parts as the output has
