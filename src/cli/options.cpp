@@ -132,8 +132,7 @@ void add_memory(CLI::App& command, std::string& memory) {
 }
 
 Bytes parse_bytes(const std::string& text) {
-  static constexpr std::array<std::pair<const char*, double>, 11> units{{{"", 1},
-                                                                         {"B", 1},
+  static constexpr std::array<std::pair<const char*, double>, 10> units{{{"B", 1},
                                                                          {"kB", 1e3},
                                                                          {"KB", 1e3},
                                                                          {"MB", 1e6},
@@ -148,6 +147,9 @@ Bytes parse_bytes(const std::string& text) {
   std::string unit(end, text.data() + text.size());
   unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
                                                                  : unit.find_first_not_of(' '));
+  if (error == std::errc{} && unit.empty())
+    throw UsageError(fmt::format("{} has no unit: write {}GiB, for example, or {}B for bytes", text,
+                                 text, text));
   const auto found = std::find_if(units.begin(), units.end(),
                                   [&](const auto& known) { return unit == known.first; });
   if (error != std::errc{} || found == units.end() || !(number > 0) ||

@@ -44,7 +44,7 @@ void add_machine(CLI::App& command, std::string& machine);
 void add_json(CLI::App& command, bool& json);
 void add_memory(CLI::App& command, std::string& memory);
 
-/// "16GiB", "500MB", "1e9" (bytes). Throws UsageError.
+/// "16GiB", "500MB", "1.5e9 B". Throws UsageError, also if there is no unit.
 Bytes parse_bytes(const std::string& text);
 /// "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);

@@ -17,6 +17,7 @@
 #include "model/partition/lowering/lower.hpp"
 #include "planner/baselines.hpp"
 #include "planner/large_scale_search.hpp"
+#include "planner/lower_bound.hpp"
 #include "planner/memory_saving.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
@@ -75,6 +76,7 @@ class Planning {
   }
 
   PlanningResult run() {
+    refuse_impossible_limit();
     is_large_scale(ranks_, machine_) ? run_at_large_scale() : run_exactly();
     if (result_.without_limit || options_.front) choose_memory_options();
     recommend(result_, ranks_);
@@ -83,6 +85,29 @@ class Planning {
   }
 
  private:
+  void refuse_impossible_limit() const {
+    const Bytes here = lower_bound_on(ranks_);
+    if (fits(here)) return;
+    const std::int64_t all = machine_.capacity();
+    const Bytes on_all = lower_bound_on(std::max<std::int64_t>(all, ranks_));
+    throw InfeasibleError(fmt::format(
+        "{}: every plan needs at least {}, an even share of parameters, gradients, optimizer state "
+        "and the largest layer's output{}",
+        does_not_fit(), readable(here),
+        all <= ranks_ || fits(on_all) ? ""
+                                      : fmt::format("; on all {} ranks of {} it needs at least {}",
+                                                    all, machine_.name, readable(on_all))));
+  }
+
+  Bytes lower_bound_on(std::int64_t ranks) const {
+    return least_conceivable_memory(network_, ranks, options_.execution, options_.free);
+  }
+
+  std::string does_not_fit() const {
+    return fmt::format("{} with batch {} does not fit into {} per rank on {}", network_.name,
+                       network_.batch, exact(*result_.memory_limit), counted(ranks_, "rank"));
+  }
+
   void run_exactly() {
     const Space space = space_of(network_, ranks_, machine_);
     result_.blocks = space.blocks.size();
@@ -208,36 +233,36 @@ class Planning {
     for (const auto* list : {&result_.searched, &result_.baselines})
       if (const Considered* other = fastest(*list); other && !better(*fitted->plan, *other->plan))
         return;
-    if (const auto found = choices.search_for(*fitted->plan); found && !found->layers.empty())
+    if (const auto found = choices.search_for(*fitted->plan); found && !found->layers.empty()) {
       state_objective(found->objective, found->lower_bound);
+      result_.searched_name = "searched, " + memory_options_text(*fitted->plan);
+    }
   }
 
   std::string why_nothing_fits(MemoryChoices& choices) {
     remember_peak(choices.least_memory());
-    constexpr int times = 64, most = 16384;
-    std::string enough =
-        fmt::format("; doubling the ranks up to {} does not help", std::min(most, times * ranks_));
-    for (int more = 2 * ranks_; more <= std::min(most, times * ranks_); more *= 2) {
-      const auto leaner = least_memory_on(more);
-      if (!leaner) break;
-      if (!fits(*leaner)) continue;
-      enough = fmt::format("; {} ranks would do", more);
-      break;
-    }
-    return fmt::format(
-        "{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan needs {}{}",
-        network_.name, network_.batch, mebibytes(*result_.memory_limit), ranks_,
-        mebibytes(*least_peak_), enough);
+    return fmt::format("{}: the leanest plan found needs {}{}", does_not_fit(),
+                       mebibytes(*least_peak_), ranks_that_would_do());
   }
 
-  /// Nothing if the machine has fewer ranks.
-  std::optional<Bytes> least_memory_on(int ranks) const {
-    try {
-      return MemoryChoices(network_, ranks, machine_, options_.execution, options_.free)
-          .least_memory();
-    } catch (const InfeasibleError&) {
-      return {};
+  /// Tries powers of two times the ranks, up to those of the machine.
+  std::string ranks_that_would_do() const {
+    constexpr std::int64_t times = 64, many = 16384;
+    const std::int64_t most = std::min({many, times * ranks_, machine_.capacity()});
+    int more = ranks_;
+    while (2 * more <= most) {
+      more *= 2;
+      if (fits(lower_bound_on(more)) && fits(least_memory_on(more)))
+        return fmt::format("; {} ranks would do", more);
     }
+    if (more > ranks_) return fmt::format("; doubling the ranks up to {} does not help", more);
+    return fmt::format("; {} has {}, so no more were tried", machine_.name,
+                       counted(machine_.capacity(), "rank"));
+  }
+
+  Bytes least_memory_on(int ranks) const {
+    return MemoryChoices(network_, ranks, machine_, options_.execution, options_.free)
+        .least_memory();
   }
 
   std::vector<const Considered*> all_considered() const {
@@ -322,7 +347,7 @@ class Planning {
 
   std::string too_much(Bytes memory) const {
     return fmt::format("needs {} per rank, the limit is {}", mebibytes(memory),
-                       mebibytes(*result_.memory_limit));
+                       exact(*result_.memory_limit));
   }
 
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }
@@ -428,9 +453,9 @@ class Planning {
     const auto price = [&](std::size_t i) {
       if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
-            "not simulated: estimated at {} ms without gradient sums, the best other plan takes "
-            "{} ms in total",
-            milliseconds(quick_estimates[i]->step), milliseconds(*best));
+            "too slow to simulate: kernels and redistributions alone take about {} ms, over {} "
+            "times the step of the best other plan",
+            milliseconds(quick_estimates[i]->step), far_longer);
       else
         prices[i] = priced(all[i].name, std::move(*all[i].plan), false, quick_estimates[i]);
     };

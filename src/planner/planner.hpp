@@ -46,11 +46,13 @@ struct PlanningResult {
   std::string reranking;  ///< how the simulator changed the search's choice; empty if it did not
   std::optional<Bytes> memory_limit;  ///< the limit that applied
 
-  /// whether "searched" (with the recommended plan's memory-saving options) is proven best for the
-  /// search's objective: the sum of all layers' and edges' costs, on all ranks
+  /// the searched plan that `optimal`, `gap` and `objective` are about; it uses all ranks
+  std::string searched_name = "searched";
+  /// whether that plan is proven best for the search's objective, the sum of all layers' and edges'
+  /// costs, among plans over all ranks
   bool optimal = false;
   double gap = 0;          ///< otherwise: the largest possible improvement, as a fraction
-  Seconds objective{};     ///< objective of "searched"
+  Seconds objective{};     ///< objective of that plan
   Seconds lower_bound{};   ///< lower bound of the objective over all plans within the memory limit
   std::size_t blocks = 0;  ///< groups of layers that share a decomposition
   std::size_t candidates = 0;  ///< legal decompositions, summed over all blocks
@@ -74,7 +76,8 @@ struct PlanningResult {
 Network network_of(const Plan& plan, const Network& network);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least
-/// memory, or the number of ranks that would be enough.
+/// memory, or the number of ranks that would be enough. A limit below least_conceivable_memory()
+/// (planner/lower_bound.hpp) is refused without a search.
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options = {});
 

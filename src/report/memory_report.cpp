@@ -31,7 +31,7 @@ std::string limit_text(const PlanningResult& result) {
   return fmt::format(
       "to fit into {}: {}. Without the limit a step would take {} ms and {} of memory; the limit "
       "changes the step time by {}",
-      readable(*result.memory_limit), memory_options_text(result.recommended),
+      exact(*result.memory_limit), memory_options_text(result.recommended),
       milliseconds(result.without_limit->step), readable(result.without_limit->memory),
       signed_percent(cost_of_limit(result)));
 }

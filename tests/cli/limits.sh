@@ -24,8 +24,8 @@ for ranks in 1 2; do
   for network in largest channels; do  # one decomposition: a search asks for the memory of hundreds
     says 4 "N$ranks needs [0-9.]+ TiB per rank, more than --memory 1GiB" $ranks "$scratch/$network.json" --memory 1GiB --uniform N$ranks
   done
-  says 4 "does not fit into 1024 MiB per rank" $ranks "$scratch/half.json" --memory 1GiB
-  says 4 "does not fit into 1024 MiB per rank" $ranks tiny -b 2147483647 --memory 1GiB
+  says 4 "does not fit into 1 GiB per rank" $ranks "$scratch/half.json" --memory 1GiB
+  says 4 "does not fit into 1 GiB per rank" $ranks tiny -b 2147483647 --memory 1GiB
   says 2 "--batch: expected an integer from 1 to 2147483647, found 2147483648" $ranks tiny -b 2147483648
 done
 says 2 "each from 1 to 2147483647" 2 tiny --input-size 8,2147483648

@@ -12,13 +12,14 @@ TEST(ParseBytes, KnowsDecimalAndBinaryUnits) {
     const char* text;
     std::int64_t bytes;
   };
-  const Row table[] = {{"1", 1},          {"500MB", 500000000}, {"16GiB", std::int64_t{16} << 30},
-                       {"1.5 KiB", 1536}, {"1e9", 1000000000},  {"2TB", 2000000000000}};
+  const Row table[] = {{"1B", 1},         {"500MB", 500000000},  {"16GiB", std::int64_t{16} << 30},
+                       {"1.5 KiB", 1536}, {"1e9 B", 1000000000}, {"2TB", 2000000000000}};
   for (const Row& row : table) EXPECT_EQ(parse_bytes(row.text).value, row.bytes) << row.text;
 }
 
 TEST(ParseBytes, RejectsWhatIsNoAmount) {
-  for (const char* text : {"", "GiB", "-1GiB", "0", "16GIB", "1e30", "nan", "5 5"})
+  for (const char* text :
+       {"", "GiB", "-1GiB", "0B", "16GIB", "1e30B", "nan", "5 5", "0", "40", "1e9 "})
     EXPECT_THROW(parse_bytes(text), UsageError) << text;
 }
 

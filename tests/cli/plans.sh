@@ -23,7 +23,9 @@ sed 's/"decomposition": "N2"/"decomposition": "N2", "layers": {"conv": {"grid": 
 expect 3 "illegal\.json: at /layers/conv.*D2" sp predict "$scratch/illegal.json"
 expect 4 "" sp plan "$data/small.json" -n 64 --uniform N64
 expect 4 "memory|MiB|KiB" sp plan "$data/small.json" -n 2 --memory 1KiB
-expect 4 "the leanest plan needs 1 MiB; doubling the ranks up to" sp plan tiny -n 2 -m "$data/machine.json" --memory 1KiB
+expect 4 "does not fit into 1 KiB per rank on 2 ranks: every plan needs at least [0-9.]+ KiB" sp plan tiny -n 2 -m "$data/machine.json" --memory 1KiB
+expect 4 "does not fit into 40 B per rank on 16 ranks: every plan needs at least 18.5 MiB.*on all 17280 ranks of lassen" timeout 60 "$program" plan resnet50 -m lassen -n 16 -b 256 --memory 40B
+expect 2 "^stratplan: 40 has no unit: write 40GiB" sp plan tiny -n 2 --memory 40
 
 # Another batch, another network.
 sed 's/"batch": 2/"batch": 4/' "$plan" >"$scratch/batch.json"

@@ -9,6 +9,7 @@
 
 #include "model/base/error.hpp"
 #include "model/partition/lowering/recompute.hpp"
+#include "planner/lower_bound.hpp"
 #include "planner/prediction.hpp"
 #include "planner/small_cases.hpp"
 #include "support/message_of.hpp"
@@ -158,10 +159,11 @@ TEST(MemoryChoices, TheFrontHasNoDominatedPointAndTheRecommended) {
     }
     EXPECT_EQ(result.front.front().plan->prediction, result.recommended.prediction);
     const Bytes least = least_of(result);
+    EXPECT_LE(least_conceivable_memory(c.network, c.ranks, {}, all), least);
     EXPECT_LE(plan_within(c.network, c.ranks, least, all).recommended.prediction->memory, least);
     const std::string message = test::message_of<InfeasibleError>(
         [&] { plan_within(c.network, c.ranks, least - Bytes{1}, all); });
-    EXPECT_THAT(message, HasSubstr(fmt::format("the leanest plan needs {} MiB",
+    EXPECT_THAT(message, HasSubstr(fmt::format("the leanest plan found needs {} MiB",
                                                (least.value + (1 << 20) - 1) >> 20)));
     EXPECT_THAT(message, HasSubstr("ranks would do"));
   }

@@ -19,6 +19,7 @@ namespace {
 using test::small_machine;
 using test::small_mesh;
 using test::small_resnet;
+using testing::AllOf;
 using testing::HasSubstr;
 
 struct PlanCase {
@@ -162,17 +163,23 @@ std::string why_not(Bytes limit, int ranks) {
 }
 
 TEST(Planner, InfeasibleSaysWhatWouldDo) {
-  const std::string hopeless = why_not({1 << 10}, 2);
-  EXPECT_THAT(hopeless,
-              HasSubstr("does not fit into 1 MiB per rank on 2 ranks: the leanest plan needs"));
-  EXPECT_THAT(hopeless, HasSubstr("doubling the ranks up to 128 does not help"));
+  // 220 parameters with gradients and state, and 4 x 256 x 256 elements, on 2 and on 8 ranks.
+  EXPECT_THAT(why_not({1 << 10}, 2),
+              AllOf(HasSubstr("does not fit into 1 KiB per rank on 2 ranks: every plan needs at "
+                              "least 51"),
+                    HasSubstr("on all 8 ranks of small it needs at least 12")));
+  const std::string hopeless = why_not({600 << 10}, 2);
+  EXPECT_THAT(hopeless, HasSubstr("does not fit into 600 KiB per rank on 2 ranks: the leanest plan "
+                                  "found needs"));
+  EXPECT_THAT(hopeless, HasSubstr("doubling the ranks up to 8 does not help"));
+  EXPECT_THAT(why_not({300 << 10}, 8), HasSubstr("small has 8 ranks, so no more were tried"));
 
   // One MiB below the leanest plan's memory is not enough, but more ranks would be.
   const auto needed = [](const std::string& message) {
     long long mebibytes = 0;
-    const std::size_t numbers = message.find("the leanest plan needs ");
+    const std::size_t numbers = message.find("the leanest plan found needs ");
     EXPECT_EQ(std::sscanf(message.c_str() + std::min(numbers, message.size()),
-                          "the leanest plan needs %lld MiB", &mebibytes),
+                          "the leanest plan found needs %lld MiB", &mebibytes),
               1)
         << message;
     return Bytes{mebibytes << 20};

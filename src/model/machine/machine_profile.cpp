@@ -70,15 +70,18 @@ int largest_divisor(int number, int limit) {
 
 }  // namespace
 
+std::int64_t MachineProfile::capacity() const {
+  return std::accumulate(
+      levels.begin(), levels.end(), std::int64_t{1},
+      [](std::int64_t product, const Level& level) { return product * level.ranks; });
+}
+
 Topology MachineProfile::placement(int ranks) const {
   SP_ASSERT(!levels.empty() && ranks >= 1, "levels={} ranks={}", levels.size(), ranks);
   const bool shareable = levels.back().name == "core";
-  const std::int64_t capacity = std::accumulate(
-      levels.begin(), levels.end(), std::int64_t{1},
-      [](std::int64_t product, const Level& level) { return product * level.ranks; });
-  if (ranks > capacity && !shareable)
+  if (ranks > capacity() && !shareable)
     throw InfeasibleError(
-        fmt::format("machine {} has {} ranks, but {} are requested", name, capacity, ranks));
+        fmt::format("machine {} has {} ranks, but {} are requested", name, capacity(), ranks));
   Topology groups(levels.size(), 1);
   int rest = ranks;
   for (std::size_t level = levels.size(); level-- > 1;) {

@@ -144,6 +144,8 @@ struct MachineProfile {
 
   /// Factor on profiled kernel times: the ratio of the drift if all kernels agree on it, else 1.
   double drift_factor() const { return drift && drift->even ? drift->ratio : 1; }
+  /// Ranks of all levels together.
+  std::int64_t capacity() const;
   /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level;
   /// levels with one group are left out. Throws InfeasibleError if the machine has fewer ranks.
   ///   levels 4 nodes x 4 cores:  2 -> {2}  4 -> {4}  6 -> {2, 3}  8 -> {2, 4}

@@ -30,6 +30,12 @@ constexpr std::string_view name_of(OptimizerKind kind) {
   return optimizer_names[static_cast<std::size_t>(kind)];
 }
 
+/// Numbers of optimizer state per parameter.
+constexpr int optimizer_states(OptimizerKind kind) {
+  if (kind == OptimizerKind::Sgd) return 0;
+  return kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW ? 2 : 1;
+}
+
 struct Training {
   OptimizerKind optimizer = OptimizerKind::Momentum;
   /// the number of parts of the batch that run one after the other; their gradients are added up

@@ -43,11 +43,7 @@ KernelKind update_kernel(OptimizerKind optimizer) {
   return Sgd;
 }
 
-int ParameterSchedule::states() const {
-  const OptimizerKind optimizer = network_.training.optimizer;
-  const bool two = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
-  return optimizer == OptimizerKind::Sgd ? 0 : two ? 2 : 1;
-}
+int ParameterSchedule::states() const { return optimizer_states(network_.training.optimizer); }
 
 Bytes ParameterSchedule::persistent(const Bucket& bucket) const {
   const auto kept = [&](int stage) {
