@@ -76,6 +76,21 @@ std::map<std::string, std::string> fastest_implementations(const std::vector<Pro
   return fastest;
 }
 
+KernelCount count_kernels(const std::set<Kernel>& kernels, const MachineProfile& machine) {
+  const auto measured = std::ranges::count_if(kernels, [&](const Kernel& kernel) {
+    return cost_of(kernel, machine).tier == Tier::Measured;
+  });
+  return {kernels.size(), static_cast<std::size_t>(measured)};
+}
+
+KernelCount count_kernels(const std::vector<Program>& programs, const MachineProfile& machine) {
+  std::set<Kernel> kernels;
+  for (const Program& program : programs)
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body)) kernels.insert(compute->kernel);
+  return count_kernels(kernels, machine);
+}
+
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine) {
   std::set<Kernel> known;  // most kernels occur many times
   for (const Program& program : programs) {

@@ -1,6 +1,7 @@
 #pragma once
 // The model's prediction for one plan: its programs, priced and simulated.
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ Prediction predict(const Plan& plan, const Network& network, const MachineProfil
 /// Execution::implementations of the kernels that were measured.
 std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
                                                            const MachineProfile& machine);
+
+/// Distinct kernels.
+struct KernelCount {
+  std::size_t all = 0;
+  std::size_t measured = 0;  ///< whose time was measured at exactly this shape
+};
+KernelCount count_kernels(const std::set<Kernel>& kernels, const MachineProfile& machine);
+KernelCount count_kernels(const std::vector<Program>& programs, const MachineProfile& machine);
 
 /// Whether no op's cost is an estimate.
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine);

@@ -82,6 +82,7 @@ class Runner {
     plan.name = "undivided";
     plan.network_source = request_.network;
     plan.overrides.input_size = request_.overrides.input_size;
+    plan.overrides.statistics = request_.overrides.statistics;
     plan.execution.precision = request_.precision;
     const fs::path file = request_.folder / "undivided.json";
     write_document(file, "plan", to_json(plan, network, request_.provenance));

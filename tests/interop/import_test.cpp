@@ -200,6 +200,7 @@ TEST(Import, BatchNormalizationBringsItsStatistics) {
   const ImportedModel result = imported(model, with_values());
   EXPECT_EQ(result.network["running_momentum"], 0.05);
   EXPECT_THAT(values(result, "y.running_var"), ElementsAre(0.5f, 1, 1.5f));
+  EXPECT_EQ(result.network["statistics_samples"], 32);
   EXPECT_THAT(result.notes, Not(Contains(HasSubstr("batch normalization"))));
 }
 

@@ -251,8 +251,10 @@ class Importer {
         {"name", printable(stem)},
         {"description", fmt::format("From an ONNX model, opset {}{}", model_.opset(), producer)},
         {"batch", request_.batch.value_or(graph_.samples())}};
-    if (any(LayerKind::BatchNorm))
+    if (any(LayerKind::BatchNorm)) {
+      document["statistics_samples"] = 32;
       document["running_momentum"] = graph_.running_momentum > 0 ? graph_.running_momentum : 0.1;
+    }
     document["layers"] = Json::array();
     for (std::size_t i = 0; i < graph_.drafts.size(); ++i)
       document["layers"].push_back(layer_of(i));

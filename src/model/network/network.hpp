@@ -50,7 +50,9 @@ struct Network {
 struct NetworkOverrides {
   std::optional<std::int64_t> batch;
   std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty: as in the file
-  Training training{};                   ///< network files have no such settings
+  /// for statistics_samples: a number, "all" or "local"; empty: as in the file
+  std::string statistics{};
+  Training training{};  ///< network files have no such settings
 };
 
 /// Returns the network with its layers checked, in topological order, and with inferred shapes. The

@@ -66,7 +66,7 @@ class Reader {
     network.name = document_["name"].get<std::string>();
     network.training = overrides_.training;
     network.batch = overrides_.batch.value_or(document_["batch"].get<std::int64_t>());
-    const Json statistics = document_.value("statistics_samples", Json(32));
+    const Json statistics = statistics_samples();
     network.statistics_samples =
         statistics.is_string() ? network.batch : statistics.get<std::int64_t>();
     network.local_statistics = statistics == "local";
@@ -86,6 +86,13 @@ class Reader {
  private:
   [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
     throw InputError(file_, pointer_ + key, expected);
+  }
+
+  Json statistics_samples() const {
+    const std::string& given = overrides_.statistics;
+    if (given.empty()) return document_.value("statistics_samples", Json(32));
+    if (given == "all" || given == "local") return given;
+    return std::stoll(given);
   }
 
   void find_names(const Json& layers) {
@@ -332,6 +339,11 @@ Network read_imported(const ImportedModel& model, const std::string& file,
   validate_json(model.network, "network", file);
   Network network = Reader(model.network, file, overrides).read();
   network.notes = model.notes;
+  if (overrides.statistics.empty() && model.network.contains("statistics_samples"))
+    network.notes.push_back(fmt::format(
+        "batch normalization takes its statistics over {} samples (statistics_samples), since ONNX "
+        "does not say over how many; --statistics or the network file changes that",
+        network.statistics_samples));
   return network;
 }
 

@@ -125,6 +125,9 @@ class Reader {
     plan_.network_fingerprint = network.value("fingerprint", std::string());
     plan_.overrides.batch = document_["batch"].get<std::int64_t>();
     plan_.overrides.input_size = network.value("input_size", std::vector<std::int64_t>());
+    if (const auto statistics = network.find("statistics_samples"); statistics != network.end())
+      plan_.overrides.statistics =
+          statistics->is_string() ? statistics->get<std::string>() : statistics->dump();
     read_training();
     plan_.ranks = document_["ranks"].get<int>();
     plan_.ranks_offered = document_.value("ranks_offered", plan_.ranks);
@@ -335,6 +338,10 @@ Json to_json(const Plan& plan, const Network& network, const Provenance& provena
   Json source{{"source", plan.network_source}, {"fingerprint", network.fingerprint()}};
   if (!plan.overrides.input_size.empty()) {
     source["input_size"] = plan.overrides.input_size;
+  }
+  if (const std::string& given = plan.overrides.statistics; !given.empty()) {
+    source["statistics_samples"] =
+        given == "all" || given == "local" ? Json(given) : Json(std::stoll(given));
   }
   Json document{{"schema_version", 1},
                 {"name", plan.name},

@@ -1,0 +1,22 @@
+#pragma once
+// The price of batch normalization over sets of samples that lie on several ranks.
+#include <optional>
+
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
+
+namespace stratplan {
+
+/// Sums of statistics between ranks. DistributedDataParallel, for example, makes none: it takes
+/// statistics per rank (Network::local_statistics).
+struct SharedStatistics {
+  std::int64_t samples = 0;  ///< in a statistics set
+  int ranks = 0;             ///< on which parts of one set lie, at most
+  Seconds cost{};            ///< how much longer the simulated step is than without these sums
+};
+
+/// Nothing if every statistics set of the plan lies on one rank.
+std::optional<SharedStatistics> shared_statistics(const Plan& plan, const Network& network,
+                                                  const MachineProfile& machine);
+
+}  // namespace stratplan
