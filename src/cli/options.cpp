@@ -1,6 +1,7 @@
 #include "cli/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -64,6 +65,20 @@ CLI::Validator number(const char* expected, bool (*good)(double)) {
 
 }  // namespace
 
+namespace {
+
+CLI::Validator statistics_set() {
+  return {[](const std::string& text) {
+            return text == "all" || text == "local" || is_positive(text, largest_extent)
+                       ? std::string()
+                       : fmt::format("expected all, local or an integer from 1 to {}, found {}",
+                                     largest_extent, text);
+          },
+          "", "statistics"};
+}
+
+}  // namespace
+
 CLI::Validator non_negative() {
   return number("a number of at least 0",
                 [](double value) { return value >= 0 && std::isfinite(value); });
@@ -85,6 +100,13 @@ CLI::Option* NetworkOptions::add(CLI::App& command) {
       ->check(extent());
   command.add_option("--input-size", input_size,
                      "extents of the network's input, H,W or D,H,W; default: as in the file");
+  command
+      .add_option(
+          "--statistics", statistics,
+          "samples over which batch normalization takes its statistics: a number, all, or "
+          "local (each rank's own, as in PyTorch's DistributedDataParallel); default: as in "
+          "the file")
+      ->check(statistics_set());
   optimizer.add(command);
   return network;
 }
@@ -94,6 +116,7 @@ NetworkOverrides NetworkOptions::overrides() const {
   if (batch > 0) result.batch = batch;
   result.training = optimizer.training();
   if (!input_size.empty()) result.input_size = parse_extents(input_size);
+  result.statistics = statistics;
   return result;
 }
 
@@ -191,8 +214,7 @@ void check_cache() {
   check_writable(cache_folder() / "machine.json");
 }
 
-MachineProfile read_machine_aloud(const std::string& source, int ranks,
-                                  const Execution& execution) {
+MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution) {
   MachineProfile machine = read_machine(source, ranks, execution.threads_per_rank);
   const DataType stored = execution.precision.activations;
   const Math math = stored == DataType::F16 ? Math::Fp16 : Math::Bf16;
@@ -204,15 +226,42 @@ MachineProfile read_machine_aloud(const std::string& source, int ranks,
   machine.unmeasured_workspace = source == "local"
                                      ? workspace_here(default_backend(), execution.threads_per_rank)
                                      : workspace_there(machine.device);
-  if (source == "local" && machine.measured_ranks == 0) {
-    note(
-        "this machine has not been measured with this number of ranks: predictions are rough "
-        "estimates; to measure, run stratplan profile or autotune");
-  } else if (machine.assumed) {
-    note(fmt::format(
-        "predictions are estimates from published rates of {}{}", machine.name,
-        machine.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
+  return machine;
+}
+
+std::vector<MachineProfile> read_machines_aloud(const std::string& source,
+                                                const std::vector<int>& ranks,
+                                                const Execution& execution) {
+  std::vector<MachineProfile> machines;
+  std::vector<int> unmeasured;
+  for (const int count : ranks) {
+    machines.push_back(read_machine_for(source, count, execution));
+    if (source == "local" && machines.back().measured_ranks == 0) unmeasured.push_back(count);
   }
+  const MachineProfile& last = machines.back();
+  if (!unmeasured.empty()) {
+    note(
+        fmt::format("this machine has not been measured with {}: predictions are rough estimates; "
+                    "to measure, run stratplan profile or autotune",
+                    ranks.size() == 1 ? "this number of ranks"
+                                      : fmt::format("{} ranks", fmt::join(unmeasured, ", "))));
+  } else if (last.assumed) {
+    note(fmt::format("predictions are estimates from published rates of {}{}", last.name,
+                     last.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
+  }
+  return machines;
+}
+
+MachineProfile read_machine_aloud(const std::string& source, int ranks,
+                                  const Execution& execution) {
+  return read_machines_aloud(source, {ranks}, execution).front();
+}
+
+MachineProfile read_machine_aloud(const std::string& source, const Plan& plan) {
+  MachineProfile machine = read_machine_aloud(source, plan.ranks, plan.execution);
+  if (!plan.machine_name.empty() && plan.machine_name != machine.name)
+    note(fmt::format("this plan was made for {}, and is priced for {}; --machine chooses another",
+                     plan.machine_name, machine.name));
   return machine;
 }
 

@@ -12,15 +12,17 @@
 #include "model/machine/machine_profile.hpp"
 #include "model/network/network.hpp"
 #include "model/partition/execution.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan {
 
-/// NETWORK, --batch, --input-size, and the options of training that change a plan's memory
+/// NETWORK, --batch, --input-size, --statistics, and the options of training that change a plan's memory
 /// (OptimizerOptions).
 struct NetworkOptions {
   std::string source;
   std::int64_t batch = 0;
   std::string input_size;
+  std::string statistics;
   OptimizerOptions optimizer;
 
   /// Returns the option NETWORK, which is required.
@@ -49,9 +51,16 @@ Bytes parse_bytes(const std::string& text);
 /// "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);
 /// Returns read_machine() for the threads per rank of `execution`, with unmeasured_workspace set.
-/// Prints a note if predictions will be estimates. Throws InputError also if the machine states no
-/// rate for the precision of `execution`.
+/// Throws InputError also if the machine states no rate for the precision of `execution`.
+MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution);
+/// The same. Prints a note if predictions will be estimates.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
+/// The same for several numbers of ranks, in their order. Says each note once.
+std::vector<MachineProfile> read_machines_aloud(const std::string& source,
+                                                const std::vector<int>& ranks,
+                                                const Execution& execution);
+/// Reads the machine on which a plan is priced. Prints a note if the plan was made for another one.
+MachineProfile read_machine_aloud(const std::string& source, const Plan& plan);
 /// Calls check_writable (model/base/system/output.hpp), unless `file` is empty.
 void check_output(const std::string& file);
 /// Makes the folder of cached measurements. Throws EnvironmentError if files cannot be written

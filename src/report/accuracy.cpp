@@ -101,8 +101,8 @@ std::string section_of_machine(const AutotuneResult& result, const AutotuneReque
 
 std::string section_of_search(const PlanningResult& planning) {
   std::string section = fmt::format(
-      "{} decompositions of {} blocks were considered ({} more were illegal). The objective of the "
-      "plan that the search found is {}.\n",
+      "{} decompositions of {} blocks were considered ({} more were illegal). The objective is "
+      "{}.\n",
       planning.candidates, planning.blocks, planning.rejections, objective_text(planning));
   if (!planning.reranking.empty()) section += "\n" + planning.reranking + "\n";
   return section;
@@ -158,7 +158,8 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   std::vector<std::string> lines;
   const std::string drift = drift_remark(result.machine);
   if (!drift.empty()) lines.push_back(drift);
-  const std::string overlap = overlap_text(result.planning.recommended.execution);
+  const std::string overlap = overlap_text(result.planning.recommended.execution, result.network,
+                                           result.planning.recommended.layers);
   if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   const std::string memory = memory_text(result.planning.recommended.execution);
   if (!memory.empty())

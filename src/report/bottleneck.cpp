@@ -174,6 +174,14 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
   return all;
 }
 
+Table table_of_spent(const std::string& first) {
+  Table table{{{first, Table::Align::Left}, {"ms"}}, {}};
+  for (int i = 0; i < spent_count; ++i)
+    table.columns.push_back({std::string(name_of(static_cast<Spent>(i)))});
+  table.columns.push_back({"imbalance"});
+  return table;
+}
+
 std::vector<std::string> row_of(const std::string& name, const TimeSpent& time) {
   std::vector<std::string> row{name, milliseconds(time.total())};
   for (const Seconds seconds : time.on) row.push_back(milliseconds(seconds));
@@ -226,14 +234,24 @@ Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
   return found;
 }
 
-Table bottleneck_table(const Network& network, const Bottlenecks& found) {
-  Table table{{{"layer", Table::Align::Left}, {"ms"}}, {}};
-  for (int i = 0; i < spent_count; ++i)
-    table.columns.push_back({std::string(name_of(static_cast<Spent>(i)))});
-  table.columns.push_back({"imbalance"});
+Table bottleneck_table(const Network& network, const Bottlenecks& found,
+                       std::optional<std::size_t> most) {
+  std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < found.layers.size(); ++row)
-    if (found.layers[row].total().value > 0)
-      table.rows.push_back(row_of(name_of_row(network, row), found.layers[row]));
+    if (found.layers[row].total().value > 0) rows.push_back(row);
+  if (most) {
+    std::ranges::stable_sort(rows, std::greater<>{},
+                             [&](std::size_t row) { return found.layers[row].total(); });
+    rows.resize(std::min(rows.size(), *most));
+  }
+  Table table = table_of_spent("layer");
+  for (const std::size_t row : rows)
+    table.rows.push_back(row_of(name_of_row(network, row), found.layers[row]));
+  return table;
+}
+
+Table step_table(const Bottlenecks& found) {
+  Table table = table_of_spent("");
   table.rows.push_back(row_of("step", found.whole));
   std::vector<std::string> shares{"share", "100.0 %"};
   for (const Seconds seconds : found.whole.on)

@@ -1,6 +1,7 @@
 #pragma once
 // Where the time of a plan's step goes, by layer and in total, and what would shorten the step.
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +55,11 @@ struct Bottlenecks {
 Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
                              const MachineProfile& machine);
 
-/// One row per layer that takes any time, then the whole step, and the shares of the step.
-Table bottleneck_table(const Network& network, const Bottlenecks& found);
+/// The whole step, and the shares of the step.
+Table step_table(const Bottlenecks& found);
+/// One row per layer that takes any time: all in the network's order, or the `most` heaviest.
+Table bottleneck_table(const Network& network, const Bottlenecks& found,
+                       std::optional<std::size_t> most = {});
 Table remedy_table(const Bottlenecks& found);
 /// "memory: 12.1 GiB of 16.0 GiB per rank (76 %)"
 std::string memory_size_text(const Bottlenecks& found);

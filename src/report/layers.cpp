@@ -90,12 +90,35 @@ Table decomposition_table(const Network& network, const LayerDecompositions& lay
   return table;
 }
 
-std::string overlap_text(const Execution& execution) {
+namespace {
+
+/// Whether the layer's windows reach into the blocks of other ranks.
+bool reads_halo(const Layer& layer, const Decomposition& decomposition) {
+  constexpr std::array dims{Dim::D, Dim::H, Dim::W};
+  const auto& windows = layer.windows();
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (decomposition.grid.parts(dims[i]) > 1 && windows[i].span() > 1) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string overlap_text(const Execution& execution, const Network& network,
+                         const LayerDecompositions& layers) {
   if (!execution.concurrent_streams) return {};
+  std::vector<std::string> halos, redistributions;
+  for (const std::string& name : execution.overlapped_halos) {
+    const LayerIndex layer = *network.find(name);
+    (reads_halo(network.layer(layer), layers[static_cast<std::size_t>(layer)]) ? halos
+                                                                               : redistributions)
+        .push_back(name);
+  }
   std::string text = "communication goes on beside kernels";
-  if (!execution.overlapped_halos.empty())
-    text += fmt::format("; halos overlapped with the interior of: {}",
-                        fmt::join(execution.overlapped_halos, ", "));
+  if (!halos.empty())
+    text += fmt::format("; halos overlapped with the interior of: {}", fmt::join(halos, ", "));
+  if (!redistributions.empty())
+    text += fmt::format("; redistributions overlapped with the outputs that need none of them: {}",
+                        fmt::join(redistributions, ", "));
   return text;
 }
 

@@ -46,7 +46,8 @@ Table decomposition_table(const Network& network, const LayerDecompositions& lay
                           const std::vector<LayerTimes>& times = {});
 
 /// One line about communication that goes on beside kernels; empty if there is none.
-std::string overlap_text(const Execution& execution);
+std::string overlap_text(const Execution& execution, const Network& network,
+                         const LayerDecompositions& layers);
 /// One line about the means that save memory: precision, recomputation and sharding; empty if there
 /// are none.
 std::string memory_text(const Execution& execution);

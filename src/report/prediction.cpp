@@ -1,25 +1,26 @@
 #include "report/prediction.hpp"
 
-#include <set>
+#include <fmt/format.h>
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/cost/simulator.hpp"
-#include "planner/prediction.hpp"
 
 namespace stratplan {
 namespace {
 
-std::size_t count_unmeasured(const std::vector<Program>& programs, const MachineProfile& machine) {
-  std::set<std::string> keys;
-  for (const Program& program : programs) {
-    for (const Op& op : program.ops) {
-      const auto* compute = std::get_if<ComputeOp>(&op.body);
-      if (compute && cost_of(compute->kernel, machine).tier != Tier::Measured)
-        keys.insert(compute->kernel.key());
-    }
-  }
-  return keys.size();
+/// The kernels of each layer, by layer of the network.
+std::vector<KernelCount> count_by_layer(const std::vector<Program>& programs, int layers,
+                                        const MachineProfile& machine) {
+  std::vector<std::set<Kernel>> kernels(static_cast<std::size_t>(layers));
+  for (const Program& program : programs)
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body); compute && op.layer >= 0)
+        kernels[static_cast<std::size_t>(op.layer)].insert(compute->kernel);
+  std::vector<KernelCount> counts;
+  for (const std::set<Kernel>& of_layer : kernels)
+    counts.push_back(count_kernels(of_layer, machine));
+  return counts;
 }
 
 }  // namespace
@@ -33,8 +34,15 @@ PlanPrediction predict_plan(const Plan& plan, const Network& network, const Mach
   result.layers = times_by_layer(result.programs, result.steps, network.size());
   result.step = timeline.total;
   result.memory = peak_memory(result.programs, machine);
-  result.unmeasured = count_unmeasured(result.programs, machine);
+  result.kernels = count_kernels(result.programs, machine);
+  result.layer_kernels = count_by_layer(result.programs, network.size(), machine);
   return result;
+}
+
+std::string kernels_text(const KernelCount& kernels) {
+  if (kernels.measured == 0) return fmt::format("{} estimated", kernels.all);
+  if (kernels.measured == kernels.all) return fmt::format("{} measured", kernels.all);
+  return fmt::format("{} of {} measured, the others estimated", kernels.measured, kernels.all);
 }
 
 Json memory_to_json(const MemoryUse& memory) {

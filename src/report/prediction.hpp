@@ -6,6 +6,7 @@
 #include "model/cost/memory.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "model/plan/plan.hpp"
+#include "planner/prediction.hpp"
 #include "report/layers.hpp"
 
 namespace stratplan {
@@ -15,8 +16,9 @@ struct PlanPrediction {
   Durations steps;                 ///< per rank and op
   std::vector<LayerTimes> layers;  ///< per layer of the network
   Seconds step{};
-  MemoryUse memory;            ///< of the rank that needs most
-  std::size_t unmeasured = 0;  ///< distinct kernels whose time is not measured exactly
+  MemoryUse memory;  ///< of the rank that needs most
+  KernelCount kernels;
+  std::vector<KernelCount> layer_kernels;  ///< per layer of the network
 };
 
 /// Lowers the plan and simulates one step. Above 16 ranks, only representative ranks are simulated
@@ -24,6 +26,8 @@ struct PlanPrediction {
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
                             bool every_rank = false);
 
+/// "23 estimated", "23 measured", "12 of 23 measured, the others estimated".
+std::string kernels_text(const KernelCount& kernels);
 Json memory_to_json(const MemoryUse& memory);
 /// One row per class of tensors, then rows for gaps, scratch memory and data.
 Table memory_table(const MemoryUse& memory);

@@ -50,6 +50,16 @@ ScalingPoint point_of(const std::string& name, const Considered& considered, int
   return point;
 }
 
+/// Adds what a plan's programs show: sums of statistics, and kernels.
+void look_into(ScalingPoint& point, const Plan& plan, const Network& network,
+               const MachineProfile& machine) {
+  const Network planned = network_of(plan, network);
+  if (point.plan == "best" || point.plan == "sample")
+    point.statistics = shared_statistics(plan, planned, machine);
+  if (!machine.kernels.empty())
+    point.kernels = count_kernels(modelled_programs(plan, planned), machine);
+}
+
 /// Plans for one number of ranks. Returns the best plan, then each baseline; the best plan alone,
 /// without a prediction, if no plan is feasible.
 std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, std::int64_t batch,
@@ -71,6 +81,7 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
     best.ranks_used = result.recommended.ranks;
     best.prediction = result.recommended.prediction;
     best.remark = "= " + result.chosen;
+    look_into(best, result.recommended, network, machine);
     if (request.per_layer)
       best.layers = layers_of(result.recommended, network_of(result.recommended, network), machine);
     std::vector<ScalingPoint> points{std::move(best)};
@@ -78,8 +89,10 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
       std::vector<std::string> names = considered.aliases;
       names.insert(names.begin(), considered.name);
       for (const std::string& name : names)
-        if (const auto series = series_of(name, ranks))
+        if (const auto series = series_of(name, ranks)) {
           points.push_back(point_of(*series, considered, ranks, network.batch));
+          if (considered.usable()) look_into(points.back(), *considered.plan, network, machine);
+        }
     }
     return points;
   } catch (const InfeasibleError& error) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "planner/planner.hpp"
+#include "planner/prediction.hpp"
+#include "planner/shared_statistics.hpp"
 
 namespace stratplan {
 
@@ -39,6 +41,10 @@ struct ScalingPoint {
   /// samples per second and rank, divided by those of the best plan on the fewest ranks; 0: unknown
   double efficiency = 0;
   std::string remark{};  ///< which plan is the best one, or why there is none
+  /// the sums of statistics in the best plan and in "sample"
+  std::optional<SharedStatistics> statistics{};
+  /// kernels of the plan, if the machine has measured any
+  std::optional<KernelCount> kernels{};
   /// layers of the best plan, if requested. Times are means over the ranks. Efficiencies compare
   /// with the same layer on the fewest ranks
   std::vector<LayerPoint> layers{};

@@ -6,6 +6,8 @@
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "report/prediction.hpp"
+#include "report/statistics_report.hpp"
 
 namespace stratplan {
 namespace {
@@ -97,6 +99,9 @@ Json to_json(const ScalingPoint& point) {
     document["efficiency"] = point.efficiency;
     document["memory_bytes"] = point.prediction->memory.value;
   }
+  if (point.statistics) document["shared_statistics"] = to_json(*point.statistics);
+  if (point.kernels) document["measured_kernels"] = point.kernels->measured;
+  if (point.kernels) document["kernels"] = point.kernels->all;
   if (!point.remark.empty()) document["remark"] = point.remark;
   if (point.layers.empty()) return document;
   Json layers = Json::array();
@@ -122,15 +127,35 @@ Table scaling_table(const Scaling& scaling) {
                {"memory"},
                {"remark", Left}},
               {}};
+  const bool measured = std::ranges::any_of(
+      scaling.points, [](const ScalingPoint& point) { return point.kernels.has_value(); });
+  if (measured) table.columns.insert(table.columns.end() - 1, Table::Column{"kernels", Left});
   for (const ScalingPoint& point : scaling.points) {
     const bool known = point.prediction.has_value();
-    table.rows.push_back(
-        {std::to_string(point.ranks), point.batch > 0 ? std::to_string(point.batch) : "-",
-         point.plan, known ? milliseconds(point.prediction->step) : "-",
-         known ? fmt::format("{:.4g}", point.samples_per_second()) : "-", percent(point.efficiency),
-         known ? readable(point.prediction->memory) : "-", point.remark});
+    std::vector<std::string> row{std::to_string(point.ranks),
+                                 point.batch > 0 ? std::to_string(point.batch) : "-",
+                                 point.plan,
+                                 known ? milliseconds(point.prediction->step) : "-",
+                                 known ? fmt::format("{:.4g}", point.samples_per_second()) : "-",
+                                 percent(point.efficiency),
+                                 known ? readable(point.prediction->memory) : "-"};
+    if (measured)
+      row.push_back(!known ? "-" : point.kernels ? kernels_text(*point.kernels) : "estimated");
+    row.push_back(point.remark);
+    table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+std::string statistics_notes(const Scaling& scaling) {
+  std::string notes;
+  for (const ScalingPoint& point : scaling.points)
+    if (point.statistics)
+      notes += fmt::format("  {} on {}: {}\n", point.plan, counted(point.ranks, "rank"),
+                           statistics_text(*point.statistics));
+  if (notes.empty()) return {};
+  return fmt::format("statistics of batch normalization are summed over ranks:\n{}{}\n", notes,
+                     statistics_remedy);
 }
 
 Table layer_scaling_table(const Scaling& scaling) {

@@ -12,6 +12,9 @@ namespace stratplan {
 
 /// One row per point.
 Table scaling_table(const Scaling& scaling);
+/// One line per plan whose statistics sets span ranks, and one about the remedy; empty if there is
+/// none.
+std::string statistics_notes(const Scaling& scaling);
 /// The layers of the best plan: one row per layer with its milliseconds on each number of ranks,
 /// and its efficiency and decomposition on the most ranks.
 Table layer_scaling_table(const Scaling& scaling);

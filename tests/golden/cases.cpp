@@ -462,7 +462,9 @@ Text plan_text(const PlanRow& row, const std::string& stratplan) {
       STRATPLAN_SOURCE_FOLDER, stratplan, row.network, row.machine, row.ranks, row.batch, row.more);
   Json document = Json::parse(output_of(command), nullptr, false);
   if (!document.is_object()) throw std::runtime_error("no plan was made by " + command);
-  document.erase("search_seconds");
+  // What follows from the plan and the machine is not recorded.
+  for (const char* key : {"search_seconds", "kernels", "unmeasured_kernels", "shared_statistics"})
+    document.erase(key);
   std::vector<std::string> lines;
   flatten(document, "", lines);
   return text_of_lines("plan", lines);

@@ -14,8 +14,11 @@ struct BottleneckOptions {
   std::string plan;
   std::string machine = "local";
   std::string output;
+  bool per_layer = false;
   bool json = false;
 };
+
+constexpr std::size_t heaviest = 10;  ///< rows of layers, unless all are wanted
 
 constexpr const char* bottleneck_legend =
     R"(Milliseconds, the mean over the ranks. Messages count only while no kernel runs beside them.
@@ -25,7 +28,7 @@ imbalance: how much longer the rank with most work takes than the mean; the othe
 void find_and_print(const BottleneckOptions& options) {
   check_output(options.output);
   const auto [plan, network] = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
+  const MachineProfile machine = read_machine_aloud(options.machine, plan);
   const Bottlenecks found = find_bottlenecks(plan, network, machine);
   Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"machine", machine.name}};
   document.update(to_json(network, found));
@@ -34,8 +37,15 @@ void find_and_print(const BottleneckOptions& options) {
     fmt::print("{}\n", document.dump());
     return;
   }
-  fmt::print("{}\n{}\n{}\n\n{}", to_text(bottleneck_table(network, found)), bottleneck_legend,
-             memory_size_text(found), to_text(remedy_table(found)));
+  fmt::print("{}\n{}\n{}\n\n", to_text(step_table(found)), to_text(remedy_table(found)),
+             memory_size_text(found));
+  const Table all = bottleneck_table(network, found);
+  if (options.per_layer || all.rows.size() <= heaviest)
+    fmt::print("{}\n", to_text(all));
+  else
+    fmt::print("the {} heaviest of {} layers; --per-layer prints all\n\n{}\n", heaviest,
+               all.rows.size(), to_text(bottleneck_table(network, found, heaviest)));
+  fmt::print("{}", bottleneck_legend);
 }
 
 }  // namespace
@@ -46,6 +56,8 @@ void add_bottleneck(CLI::App& program, const CommandLine&) {
       "bottleneck", "Where the time of a plan's step goes, by layer, and what would shorten it");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
+  command->add_flag("--per-layer", options->per_layer,
+                    "print every layer, in the network's order, instead of the heaviest");
   command->add_option("-o,--output", options->output, "also write the JSON to this file");
   add_json(*command, options->json);
   command->footer(

@@ -8,6 +8,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/base/text.hpp"
 #include "report/explanation.hpp"
 
 namespace stratplan {
@@ -37,14 +38,18 @@ constexpr const char* explain_legend =
     R"(Milliseconds of one step if kernels hide no communication; all other layers stay as planned.
 sums: collectives that kernels wait for (partial sums, statistics). reduction: sums of gradients.
 halo: exchanges between layers that are split alike. redistribution: between layers that are not.
+Both count packing. An exchange counts at each of the two blocks that it connects: rows do not add
+up to the step.
 )";
 
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {
   if (one) {
     const BlockExplanation& block = blocks.front();
-    fmt::print("{}: {} legal decompositions over {} ranks\n\n{}\n",
-               layers_text(planned.network, block.block), block.candidates, planned.plan.ranks,
-               to_text(alternatives_table(block)));
+    fmt::print("{}: {} over {}; here the chosen one and {} of {} others\n\n{}\n",
+               layers_text(planned.network, block.block),
+               counted(static_cast<std::int64_t>(block.candidates), "legal decomposition"),
+               counted(planned.plan.ranks, "rank"), block.others.size(),
+               std::max(block.candidates, std::size_t{1}) - 1, to_text(alternatives_table(block)));
   } else {
     fmt::print("{}\n", to_text(explanation_table(planned.network, blocks)));
   }
@@ -57,7 +62,7 @@ void explain_and_print(const ExplainOptions& options) {
   const auto& [plan, network] = planned;
   const std::optional<LayerIndex> layer =
       options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
-  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
+  const MachineProfile machine = read_machine_aloud(options.machine, plan);
   const auto others = static_cast<std::size_t>(options.others);
   const std::vector<BlockExplanation> blocks =
       layer ? std::vector{explain_layer(plan, network, machine, *layer, others)}

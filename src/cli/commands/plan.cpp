@@ -18,6 +18,8 @@
 #include "report/layers.hpp"
 #include "report/memory_report.hpp"
 #include "report/objective.hpp"
+#include "report/prediction.hpp"
+#include "report/statistics_report.hpp"
 
 namespace stratplan {
 namespace {
@@ -69,6 +71,7 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
                                       options.uniform, plan.adjustments.front()));
   plan.network_source = options.network.source;
   plan.overrides.input_size = options.network.overrides().input_size;
+  plan.overrides.statistics = options.network.statistics;
   plan.ranks_offered = options.ranks;
   plan.machine_name = machine.name;
   plan.machine_fingerprint = machine.fingerprint();
@@ -115,7 +118,22 @@ Json considered_to_json(const Considered& considered) {
   return document;
 }
 
-Json to_json(const Plan& plan, const Network& network, const PlanningResult* result) {
+/// What the summary tells about a plan besides its prediction.
+struct Findings {
+  Bytes memory_limit{};  ///< the user's, or the memory of the machine's device; 0: unknown
+  KernelCount kernels;
+  std::optional<SharedStatistics> statistics;
+};
+
+Findings findings_on(const Plan& plan, const Network& network, const MachineProfile& machine,
+                     const std::optional<Bytes>& memory_limit) {
+  return {memory_limit.value_or(machine.device.memory),
+          count_kernels(modelled_programs(plan, network), machine),
+          shared_statistics(plan, network, machine)};
+}
+
+Json to_json(const Plan& plan, const Network& network, const Findings& findings,
+             const PlanningResult* result) {
   Json document = {{"name", plan.name},
                    {"ranks", plan.ranks},
                    {"ranks_offered", plan.ranks_offered},
@@ -123,11 +141,14 @@ Json to_json(const Plan& plan, const Network& network, const PlanningResult* res
                    {"machine", plan.machine_name},
                    {"predicted_step_seconds", plan.prediction->step.value},
                    {"memory_bytes", plan.prediction->memory.value},
+                   {"kernels", findings.kernels.all},
+                   {"unmeasured_kernels", findings.kernels.all - findings.kernels.measured},
                    {"micro_batches", network.training.micro_batches},
                    {"sharding", plan.execution.sharding},
                    {"recompute", plan.execution.recompute},
                    {"adjustments", plan.adjustments},
                    {"layers", layers_to_json(plan, network)}};
+  if (findings.statistics) document["shared_statistics"] = to_json(*findings.statistics);
   if (!result) return document;
   Json baselines = Json::array();
   for (const Considered& considered : result->baselines)
@@ -168,32 +189,43 @@ Table baseline_table(const Plan& plan, const PlanningResult& result) {
   return table;
 }
 
-void print(const Plan& plan, const Network& network, const PlanningResult* result) {
-  fmt::print("{}: {} for batch {} on {} of {} ranks of {}\n\n{}\n", plan.name, network.name,
-             network.batch, plan.ranks, plan.ranks_offered, plan.machine_name,
+void print_summary(const Plan& plan, const Network& network, const Findings& findings) {
+  fmt::print(
+      "step       {} ms simulated, {:.4g} samples/s\nmemory     {}{} per rank\nkernels    {}\n",
+      milliseconds(plan.prediction->step),
+      static_cast<double>(network.batch) / plan.prediction->step.value,
+      readable(plan.prediction->memory),
+      findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
+      kernels_text(findings.kernels));
+  if (findings.statistics)
+    fmt::print("statistics of batch normalization are summed over ranks: {}\n{}\n",
+               statistics_text(*findings.statistics), statistics_remedy);
+}
+
+void print(const Plan& plan, const Network& network, const Findings& findings,
+           const PlanningResult* result) {
+  fmt::print("{}: {} for batch {} on {} of {} of {}\n\n{}\n", plan.name, network.name,
+             network.batch, plan.ranks, counted(plan.ranks_offered, "rank"), plan.machine_name,
              to_text(decomposition_table(network, plan.layers)));
   for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
   if (!plan.adjustments.empty()) fmt::print("\n");
-  if (const std::string overlap = overlap_text(plan.execution); !overlap.empty())
+  if (const std::string overlap = overlap_text(plan.execution, network, plan.layers);
+      !overlap.empty())
     fmt::print("{}\n\n", overlap);
   for (const auto& [transfer, transports] : plan.execution.transports.transfers)
     fmt::print("{} go by {}\n", transfer, to_text(transports));
   if (!plan.execution.transports.transfers.empty()) fmt::print("\n");
   if (network.training.micro_batches > 1)
-    fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches,
-               network.micro_batch());
+    fmt::print("{} micro-batches of {}\n\n", network.training.micro_batches,
+               counted(network.micro_batch(), "sample"));
   if (const std::string memory = memory_text(plan.execution); !memory.empty())
     fmt::print("{}\n\n", memory);
-  if (!result) {
-    fmt::print("step    {} ms predicted\nmemory  {} per rank\n",
-               milliseconds(plan.prediction->step), readable(plan.prediction->memory));
-    return;
-  }
+  if (!result) return print_summary(plan, network, findings);
   fmt::print("{}\n", to_text(baseline_table(plan, *result)));
-  fmt::print(
-      "{} decompositions of {} blocks considered\nobjective  {}\nstep       {} ms simulated\n",
-      result->candidates, result->blocks, objective_text(*result),
-      milliseconds(plan.prediction->step));
+  fmt::print("{} of {} considered\nobjective  {}\n",
+             counted(static_cast<std::int64_t>(result->candidates), "decomposition"),
+             counted(static_cast<std::int64_t>(result->blocks), "block"), objective_text(*result));
+  print_summary(plan, network, findings);
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())
@@ -230,10 +262,11 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   const Network planned = network_of(chosen, network);
   if (!options.output.empty())
     write_document(options.output, "plan", to_json(chosen, planned, make_provenance(command_line)));
+  const Findings findings = findings_on(chosen, planned, machine, planning.memory_limit);
   if (options.json) {
-    fmt::print("{}\n", to_json(chosen, planned, shown).dump());
+    fmt::print("{}\n", to_json(chosen, planned, findings, shown).dump());
   } else {
-    print(chosen, planned, shown);
+    print(chosen, planned, findings, shown);
   }
 }
 

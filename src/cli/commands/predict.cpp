@@ -18,14 +18,16 @@ struct PredictOptions {
   bool json = false;
 };
 
-Json layer_to_json(const Layer& layer, const Decomposition& decomposition,
-                   const LayerTimes& times) {
+Json layer_to_json(const Layer& layer, const Decomposition& decomposition, const LayerTimes& times,
+                   const KernelCount& kernels) {
   return {{"name", layer.name},
           {"decomposition", decomposition.text()},
           {"predicted_seconds", times.total().value},
           {"compute_seconds", times.compute.value},
           {"exchange_seconds", times.exchange.value},
-          {"collective_seconds", times.collective.value}};
+          {"collective_seconds", times.collective.value},
+          {"kernels", kernels.all},
+          {"unmeasured_kernels", kernels.all - kernels.measured}};
 }
 
 Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
@@ -34,14 +36,15 @@ Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
     if (planned.network.layer(i).is_data()) continue;
     const auto index = static_cast<std::size_t>(i);
     layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index],
-                                   prediction.layers[index]));
+                                   prediction.layers[index], prediction.layer_kernels[index]));
   }
   return {{"name", planned.plan.name},
           {"ranks", planned.plan.ranks},
           {"predicted_step_seconds", prediction.step.value},
           {"memory_bytes", prediction.memory.total().value},
           {"memory", memory_to_json(prediction.memory)},
-          {"unmeasured_kernels", prediction.unmeasured},
+          {"kernels", prediction.kernels.all},
+          {"unmeasured_kernels", prediction.kernels.all - prediction.kernels.measured},
           {"layers", layers}};
 }
 
@@ -50,6 +53,9 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
   Table table{
       {{"layer", Left}, {"decomposition", Left}, {"ms"}, {"compute"}, {"exchange"}, {"collective"}},
       {}};
+  const bool mixed =
+      prediction.kernels.measured > 0 && prediction.kernels.measured < prediction.kernels.all;
+  if (mixed) table.columns.push_back({"kernels", Left});
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
     if (planned.network.layer(i).is_data()) continue;
     const auto index = static_cast<std::size_t>(i);
@@ -57,22 +63,23 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
     table.rows.push_back({planned.network.layer(i).name, planned.plan.layers[index].text(),
                           milliseconds(times.total()), milliseconds(times.compute),
                           milliseconds(times.exchange), milliseconds(times.collective)});
+    if (mixed) table.rows.back().push_back(kernels_text(prediction.layer_kernels[index]));
   }
   return table;
 }
 
 void predict(const PredictOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
-  const MachineProfile machine =
-      read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution);
+  const MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   if (options.json) {
     fmt::print("{}\n", to_json(planned, prediction).dump());
     return;
   }
   fmt::print("{}\n", to_text(layer_table(planned, prediction)));
-  fmt::print("step    {} ms predicted, {} ranks, batch {}\n", milliseconds(prediction.step),
-             planned.plan.ranks, planned.network.batch);
+  fmt::print("step    {} ms predicted, {}, batch {}\n", milliseconds(prediction.step),
+             counted(planned.plan.ranks, "rank"), planned.network.batch);
+  fmt::print("kernels {}\n", kernels_text(prediction.kernels));
   fmt::print("memory  {} on the rank that needs most\n{}", readable(prediction.memory.total()),
              to_text(memory_table(prediction.memory)));
 }

@@ -62,7 +62,9 @@ bool known_ending(const std::string& file) {
   return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json");
 }
 
-ScalingRequest request_of(const ScaleOptions& options, const MachineProfile& machine) {
+/// `machines`: one for each number of ranks.
+ScalingRequest request_of(const ScaleOptions& options,
+                          const std::vector<MachineProfile>& machines) {
   ScalingRequest request;
   request.source = options.network.source;
   request.overrides = options.network.overrides();
@@ -73,11 +75,9 @@ ScalingRequest request_of(const ScaleOptions& options, const MachineProfile& mac
   request.execution = [&options](const Network& network) {
     return options.execution.execution(network);
   };
-  request.machine =
-      [&options, &machine,
-       execution = Execution{.precision = precision_of(options.execution.precision)}](int ranks) {
-        return options.machine == "local" ? read_machine_aloud("local", ranks, execution) : machine;
-      };
+  request.machine = [&machines, ranks = request.ranks](int count) {
+    return machines[static_cast<std::size_t>(std::ranges::find(ranks, count) - ranks.begin())];
+  };
   return request;
 }
 
@@ -106,6 +106,8 @@ void print(const std::vector<Scaling>& scalings, bool per_layer) {
   for (const Scaling& scaling : scalings) {
     fmt::print("{} scaling of {} on {}\n\n{}\n", scaling.weak ? "weak" : "strong", scaling.network,
                scaling.machine, to_text(scaling_table(scaling)));
+    if (const std::string notes = statistics_notes(scaling); !notes.empty())
+      fmt::print("{}\n", notes);
     if (per_layer)
       fmt::print("layers of the best plan; efficiency is that on the most ranks\n\n{}\n",
                  to_text(layer_scaling_table(scaling)));
@@ -120,10 +122,10 @@ void scale_and_print(const ScaleOptions& options) {
     check_output(file);
   }
   options.network.read();  // prints the reader's notes and errors once, before any planning
-  const MachineProfile machine =
-      read_machine_aloud(options.machine, parse_ranks(options.ranks).back(),
-                         {.precision = precision_of(options.execution.precision)});
-  const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machine));
+  const std::vector<MachineProfile> machines =
+      read_machines_aloud(options.machine, parse_ranks(options.ranks),
+                          {.precision = precision_of(options.execution.precision)});
+  const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machines));
   Json document = {{"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
   for (const std::string& file : options.outputs)
