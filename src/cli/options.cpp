@@ -13,6 +13,7 @@
 #include "cli/offline_workspace.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/this_machine.hpp"
 #include "model/network/limits.hpp"
 #include "session/training.hpp"
 #include "tuner/measuring.hpp"
@@ -229,6 +230,14 @@ MachineProfile read_machine_for(const std::string& source, int ranks, const Exec
   return machine;
 }
 
+namespace {
+
+std::string ranks_text(const std::vector<int>& counts) {
+  return fmt::format("{} rank{}", fmt::join(counts, ", "), counts == std::vector{1} ? "" : "s");
+}
+
+}  // namespace
+
 std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const std::vector<int>& ranks,
                                                 const Execution& execution) {
@@ -243,8 +252,7 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
     note(
         fmt::format("this machine has not been measured with {}: predictions are rough estimates; "
                     "to measure, run stratplan profile or autotune",
-                    ranks.size() == 1 ? "this number of ranks"
-                                      : fmt::format("{} ranks", fmt::join(unmeasured, ", "))));
+                    ranks.size() == 1 ? "this number of ranks" : ranks_text(unmeasured)));
   } else if (last.assumed) {
     note(fmt::format("predictions are estimates from published rates of {}{}", last.name,
                      last.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
@@ -259,7 +267,11 @@ MachineProfile read_machine_aloud(const std::string& source, int ranks,
 
 MachineProfile read_machine_aloud(const std::string& source, const Plan& plan) {
   MachineProfile machine = read_machine_aloud(source, plan.ranks, plan.execution);
-  if (!plan.machine_name.empty() && plan.machine_name != machine.name)
+  // Estimates of this machine are named "local".
+  const auto named = [](const std::string& name) {
+    return name == "local" ? this_machine() : name;
+  };
+  if (!plan.machine_name.empty() && named(plan.machine_name) != named(machine.name))
     note(fmt::format("this plan was made for {}, and is priced for {}; --machine chooses another",
                      plan.machine_name, machine.name));
   return machine;

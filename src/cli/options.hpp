@@ -16,8 +16,8 @@
 
 namespace stratplan {
 
-/// NETWORK, --batch, --input-size, --statistics, and the options of training that change a plan's memory
-/// (OptimizerOptions).
+/// NETWORK, --batch, --input-size, --statistics, and the options of training that change a plan's
+/// memory (OptimizerOptions).
 struct NetworkOptions {
   std::string source;
   std::int64_t batch = 0;

@@ -6,8 +6,8 @@
 
 namespace stratplan {
 
-/// "12.3 ms, the sum of the costs of layers and edges of "searched": proven best". The gap is one of
-/// the objective, not of the simulated step, which knows overlap and contention.
+/// "12.3 ms, the sum of the costs of layers and edges of "searched": proven best". The gap is one
+/// of the objective, not of the simulated step, which knows overlap and contention.
 std::string objective_text(const PlanningResult& result);
 
 }  // namespace stratplan

@@ -22,6 +22,7 @@ for statistics in local 2; do
 done
 expect 0 "" sp launch "$scratch/2.json" --threads --backend reference --verify --steps 1
 expect 3 "numbers depend on the plan" sp launch "$scratch/local.json" --threads --backend reference --verify --steps 1
+expect 3 "at /statistics_samples: autotune verifies all plans" sp autotune tiny -n 2 -b 4 --statistics local -o "$scratch/results"
 sed 's/"statistics_samples": *2/"statistics_samples": 4/' "$scratch/2.json" >"$scratch/4.json"
 expect 3 "4\.json: at /network/fingerprint" sp predict "$scratch/4.json"
 expect 2 "--statistics: expected all, local or an integer from 1 to 2147483647, found none" sp plan tiny -n 2 --statistics none

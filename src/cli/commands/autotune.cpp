@@ -109,6 +109,10 @@ void check_verified(const AutotuneResult& result) {
 
 AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& command_line) {
   const Network network = options.network.read();
+  if (network.local_statistics && options.ranks > 1)
+    throw InputError(options.network.source, "/statistics_samples",
+                     "autotune verifies all plans, whose numbers differ with \"local\"; expected a "
+                     "number of samples, or \"all\" (--statistics)");
   AutotuneRequest request;
   request.network = options.network.source;
   request.overrides = options.network.overrides();
