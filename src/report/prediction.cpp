@@ -40,9 +40,11 @@ PlanPrediction predict_plan(const Plan& plan, const Network& network, const Mach
 }
 
 std::string kernels_text(const KernelCount& kernels) {
-  if (kernels.measured == 0) return fmt::format("{} estimated", kernels.all);
-  if (kernels.measured == kernels.all) return fmt::format("{} measured", kernels.all);
-  return fmt::format("{} of {} measured, the others estimated", kernels.measured, kernels.all);
+  const std::size_t estimated = kernels.all - kernels.measured;
+  if (kernels.all == 0) return "-";
+  if (kernels.measured == 0) return fmt::format("{} estimated", estimated);
+  if (estimated == 0) return fmt::format("{} measured", kernels.measured);
+  return fmt::format("{} measured, {} estimated", kernels.measured, estimated);
 }
 
 Json memory_to_json(const MemoryUse& memory) {

@@ -26,7 +26,7 @@ struct PlanPrediction {
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
                             bool every_rank = false);
 
-/// "23 estimated", "23 measured", "12 of 23 measured, the others estimated".
+/// "23 estimated", "23 measured", "12 measured, 11 estimated"; "-" if there are none.
 std::string kernels_text(const KernelCount& kernels);
 Json memory_to_json(const MemoryUse& memory);
 /// One row per class of tensors, then rows for gaps, scratch memory and data.
