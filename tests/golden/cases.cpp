@@ -639,7 +639,7 @@ std::vector<std::string> left_out() {
     if (!seen.kernels.contains(static_cast<KernelKind>(kind)))
       missing.push_back(
           fmt::format("no program has a kernel {}", name_of(static_cast<KernelKind>(kind))));
-  for (int kind = 0; kind <= static_cast<int>(LayerKind::Binary); ++kind)
+  for (int kind = 0; kind < layer_kind_count; ++kind)
     if (!seen.layers.contains(static_cast<LayerKind>(kind)))
       missing.push_back(fmt::format("no network has a {}", name_of(static_cast<LayerKind>(kind))));
   for (const std::size_t count : {seen.collectives.size(), seen.precisions.size()})

@@ -44,16 +44,11 @@ std::vector<Kernel> one_of_each() {
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
     Kernel kernel{.kind = static_cast<KernelKind>(kind)};
     kernel.x = kernel.y = {{2, 3, 1, 6, 6}};
-    const bool windowed = kernel.kind <= KernelKind::ConvolutionBackwardFilter ||
-                          (kernel.kind >= KernelKind::MaxPoolForward &&
-                           kernel.kind <= KernelKind::AveragePoolBackward);
-    if (windowed) {
+    if (kernel.has<ConvolutionAttributes, PoolAttributes>()) {
       kernel.y[Axis::H] = kernel.y[Axis::W] = 3;
       for (const std::size_t axis : {1, 2}) kernel.windows()[axis] = {3, 2, 1, 1, 1};
     }
-    if (kernel.kind == KernelKind::SpatialMeanForward ||
-        kernel.kind == KernelKind::SpatialMeanBackward)
-      kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    if (kernel.has<MeanAttributes>()) kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
     if (kernel.kind == KernelKind::Convert) kernel.type = DataType::BF16;
     std::visit(
         [&](auto& of) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "model/partition/program/contraction.hpp"
 #include "runtime/cuda/kernels/support/run.hpp"
 #include "runtime/device/host_backend.hpp"
 #include "runtime/kernel_cases.hpp"
@@ -19,12 +20,10 @@ using test::Random;
 using test::Values;
 using namespace test::kernel_cases;
 
-bool is_convolution(KernelKind kind) { return kind <= ConvolutionBackwardFilter; }
-
 std::vector<KernelKind> own_kinds() {
   std::vector<KernelKind> kinds;
   for (int kind = 0; kind < kernel_kind_count; ++kind)
-    if (!is_convolution(static_cast<KernelKind>(kind)))
+    if (!is_contraction(static_cast<KernelKind>(kind)))
       kinds.push_back(static_cast<KernelKind>(kind));
   return kinds;
 }
@@ -128,7 +127,7 @@ TEST(CudaKernels, AreAllButConvolutions) {
   Random random(1);
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
     const Kernel kernel = cases_of(static_cast<KernelKind>(kind)).front();
-    if (is_convolution(kernel.kind)) {
+    if (is_contraction(kernel.kind)) {
       EXPECT_THROW(cuda_kernels::run(kernel, {{}, {}, nullptr, {}}, cuda_kernels::SerialLaunch()),
                    std::logic_error);
     } else {

@@ -79,9 +79,12 @@ struct CalibrationCase {
   std::vector<Kernel> kernels;
 };
 
-/// Returns whether a kernel follows the precision. Optimizers, statistics, losses and the kernels
-/// that follow from them stay in fp32.
-inline bool follows_precision(KernelKind kind) { return kind < KernelKind::SoftmaxCrossEntropy; }
+/// Returns whether a kernel follows the precision. Optimizers and losses stay in fp32, and so does
+/// the normalization of inference.
+inline bool follows_precision(const Kernel& kernel) {
+  return works_on_activations(kernel.kind) && !kernel.has<LossAttributes, DiceLossAttributes>() &&
+         kernel.kind != KernelKind::BatchNormInference;
+}
 
 inline CalibrationCase calibration_case(const Figure& figure) {
   NetworkOverrides overrides;
@@ -100,7 +103,7 @@ inline CalibrationCase calibration_case(const Figure& figure) {
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (!compute) continue;
     result.kernels.push_back(compute->kernel);
-    if (follows_precision(compute->kernel.kind)) result.kernels.back().type = figure.type;
+    if (follows_precision(compute->kernel)) result.kernels.back().type = figure.type;
   }
   return result;
 }

@@ -166,8 +166,7 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
   const bool reads_padding_alone =
       std::max(window.pad_before, window.pad_after) >= window.span() ||
       (window.dilation > input && window.pad_before + window.pad_after > 0);
-  if ((layer.kind == LayerKind::MaxPool || layer.kind == LayerKind::AveragePool) &&
-      reads_padding_alone) {
+  if (std::holds_alternative<PoolLayer>(layer.attributes) && reads_padding_alone) {
     throw Complaint{
         fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
   }

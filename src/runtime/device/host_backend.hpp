@@ -94,11 +94,8 @@ inline double lars_scale(const double* squared_norms, const KernelContext& conte
 
 /// Asserts that kinds with a single shape have it both in x and in y.
 inline void check_shapes(const Kernel& kernel) {
-  using enum KernelKind;
-  const KernelKind kind = kernel.kind;
-  const bool two_shapes = kind <= SpatialMeanBackward || kind == CopyRegion ||
-                          kind == UpsampleForward || kind == UpsampleBackward ||
-                          kind == BinaryForward || kind == BinaryBackward;
+  const bool two_shapes = kernel.has<ConvolutionAttributes, BiasAttributes, PoolAttributes,
+                                     MeanAttributes, CopyAttributes, UpsampleAttributes, Binary>();
   SP_ASSERT(two_shapes || kernel.x == kernel.y, "{}", kernel.key());
 }
 

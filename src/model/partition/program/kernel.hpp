@@ -205,6 +205,11 @@ struct Kernel {
   Attributes& as() {
     return const_cast<Attributes&>(std::as_const(*this).as<Attributes>());
   }
+  /// Whether the attributes are of one of these types.
+  template <class... Attributes>
+  bool has() const {
+    return (std::holds_alternative<Attributes>(attributes) || ...);
+  }
   /// Requires a convolution or a pooling.
   const Windows& windows() const {
     const auto* convolution = std::get_if<ConvolutionAttributes>(&attributes);
