@@ -157,7 +157,8 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
     case LayerKind::TransposedConvolution:
       y = transposed_convolution(net, probe, extents, random);
       break;
-    default: y = net.squared_error(probe); break;
+    case LayerKind::MeanSquaredError: y = net.squared_error(probe); break;
+    case LayerKind::Input: break;
   }
   if (is_loss(type.kind)) return {net.finish(), probe, y, y};
   if (is_convolution(type.kind)) net.in_groups(groups);

@@ -350,11 +350,16 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::Pointwise: return EdgeKernels{K::PointwiseForward, K::PointwiseBackward};
     case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
     case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
-    default:
-      // Losses do both in one kernel. An addition passes its gradient on without a kernel. Kinds
-      // that place their inputs copy regions as edges do.
-      return std::nullopt;
+    case LayerKind::SoftmaxCrossEntropy:
+    case LayerKind::MeanSquaredError:
+    case LayerKind::DiceLoss:  // losses do both in one kernel
+    case LayerKind::Add:       // passes its gradient on without a kernel
+    case LayerKind::Binary:    // may do so
+    case LayerKind::Concat:
+    case LayerKind::Pad:  // copy regions as edges do
+    case LayerKind::Input: break;
   }
+  return std::nullopt;
 }
 
 double dot(const std::vector<float>& a, const std::vector<float>& b) {

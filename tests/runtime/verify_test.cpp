@@ -278,6 +278,122 @@ TEST(Verify, AScaleThatANormalizationTakesAwayHasNoGradientButRounding) {
   EXPECT_FALSE(verified(depthwise_network(), "H2", Fault::MissedReduction).passed);
 }
 
+/// Samples are value(sample as SyntheticData has it, its channel).
+class GivenSamples final : public DataSource {
+ public:
+  using Value = std::function<float(float sample, std::int64_t channel)>;
+  explicit GivenSamples(Value value) : value_(std::move(value)) {}
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
+    const std::span<const std::byte> synthetic = synthetic_.load(load, step);
+    if (load.what != LoadOp::What::Samples) return synthetic;
+    samples_.resize(synthetic.size() / sizeof(float));
+    std::memcpy(samples_.data(), synthetic.data(), synthetic.size());
+    for (std::size_t i = 0; i < samples_.size(); ++i)
+      samples_[i] = value_(samples_[i], static_cast<std::int64_t>(i) % load.region[Axis::C].size());
+    return std::as_bytes(std::span(samples_));
+  }
+
+ private:
+  Value value_;
+  SyntheticData synthetic_{1};
+  std::vector<float> samples_;
+};
+
+/// A layer that reads the samples, in an undivided run.
+struct LayerRun {
+  std::vector<float> output;  ///< channels last
+  bool decides = false;       ///< whether some op has a deciding_buffer()
+};
+LayerRun run_layer(const test::LayerCase& of, const GivenSamples::Value& samples) {
+  LayerRun found;
+  run_loopback(1, [&](Communicator& communicator) {
+    const Program program = lower(of.network, LayerDecompositions(of.network.layers.size()), {}, 0);
+    const auto backend = make_reference_backend();
+    GivenSamples data(samples);
+    Executor executor(of.network, program, *backend, communicator, data, {});
+    initialize_parameters(of.network, program, 1, executor);
+    std::size_t last = 0;  // the layer's own kernels end with the one that makes its output
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+      const Op& op = program.ops[i];
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
+      if (!compute || op.layer != of.index || op.phase != Phase::Forward) continue;
+      last = i;
+      found.decides = found.decides || deciding_buffer(op, compute->kernel) >= 0;
+    }
+    executor.run(0, [&](std::size_t op) {
+      if (op == last) found.output = executor.floats(program.ops[op].writes[0]);
+    });
+  });
+  EXPECT_EQ(std::ssize(found.output), of.layer().output.elements()) << of.layer().name;
+  return found;
+}
+
+/// Losses and layers with several inputs are left out: no layer reads the former, and the latter's
+/// other inputs stay as they are (rows of the tests below).
+std::vector<test::LayerCase> layers_of_one_input() {
+  std::vector<test::LayerCase> cases;
+  for (const LayerType type : test::computing_types)
+    if (!is_loss(type.kind) && !joins(type.kind))
+      cases.push_back(test::single_layer(type, 3, {4, 1, 6, 5}));
+  cases.push_back(cases.front());  // depthwise, with a bias, which is zero in the first step
+  Layer& depthwise = cases.back().network.layers[1];
+  EXPECT_EQ(depthwise.kind, LayerKind::Convolution);
+  depthwise.as<ConvolutionLayer>().groups = 4;
+  return cases;
+}
+
+TEST(VanishingGradients, EveryKindPassesWhatItsTraitsSay) {
+  const auto factor = [](std::size_t channel) { return static_cast<float>(channel + 1); };
+  for (const test::LayerCase& c : layers_of_one_input()) {
+    const Layer& layer = c.layer();
+    const auto run = [&](bool scaled, bool shifted) {
+      return run_layer(c,
+                       [&](float sample, std::int64_t channel) {
+                         const float by = factor(static_cast<std::size_t>(channel));
+                         return (scaled ? by : 1) * sample + (shifted ? by : 0);
+                       })
+          .output;
+    };
+    const std::vector<float> plain = run(false, false), scaled = run(true, false),
+                             shifted = run(false, true);
+    std::vector<float> by_scale = plain, by_shift = plain;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      by_scale[i] *= factor(i % 4);
+      by_shift[i] += factor(i % 4);
+    }
+    const auto equal = [](const std::vector<float>& a, const std::vector<float>& b) {
+      double squares = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) squares += std::pow(a[i] - b[i], 2);
+      return std::sqrt(squares) < 1e-4 * norm(a);
+    };
+    EXPECT_EQ(layer.passes_scales(), equal(scaled, by_scale)) << layer.name;
+    EXPECT_EQ(passes_shifts(layer.kind), equal(shifted, by_shift)) << layer.name;
+    EXPECT_EQ(normalizes_each_channel(layer.kind), equal(scaled, plain) && equal(shifted, plain))
+        << layer.name;
+  }
+}
+
+// A kink at zero shows in y(h) + y(-h) - 2 y(0), which is of the order of h there, and of h squared
+// where the derivative is smooth.
+TEST(Verify, EveryKindWhoseGradientJumpsHasDecisions) {
+  constexpr float step = 1e-2F;
+  for (const test::LayerCase& c : layers_of_one_input()) {
+    const auto at = [&](float h) {
+      return run_layer(c, [&](float sample, std::int64_t) { return h * sample; });
+    };
+    const LayerRun above = at(step), below = at(-step), zero = at(0);
+    double squares = 0;
+    for (std::size_t i = 0; i < zero.output.size(); ++i)
+      squares += std::pow(above.output[i] + below.output[i] - 2 * zero.output[i], 2);
+    const double kink =
+        std::sqrt(squares / static_cast<double>(zero.output.size())) / step;  // samples are normal
+    const bool jumps = kink > 0.1;
+    // Pointwise functions may jump elsewhere. Their rows tell where, and have tests of their own.
+    if (c.layer().kind == LayerKind::Pointwise && !jumps) continue;
+    EXPECT_EQ(above.decides, jumps) << c.layer().name << " " << kink;
+  }
+}
+
 TEST(VanishingGradients, AreOfScalesWhoseReadersAllNormalize) {
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   struct Row {

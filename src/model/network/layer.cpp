@@ -118,21 +118,41 @@ bool Layer::passes_scales() const {
 double Layer::longest_sum() const {
   const Shape& iterated = kind == LayerKind::TransposedConvolution ? input : output;
   const double positions = static_cast<double>(iterated.elements() / iterated[Axis::C]);
-  if (is_contraction(kind)) {
-    const Shape of_weights = weights();
-    const double by_filter = static_cast<double>(of_weights.elements() / of_weights[Axis::N]);
-    const double by_channel =
-        static_cast<double>(of_weights.elements() / of_weights[Axis::C] / groups());
-    return std::max({positions, by_filter, by_channel});
+  switch (kind) {
+    case LayerKind::Convolution:
+    case LayerKind::TransposedConvolution:
+    case LayerKind::FullyConnected: {
+      const Shape of_weights = weights();
+      const double by_filter = static_cast<double>(of_weights.elements() / of_weights[Axis::N]);
+      const double by_channel =
+          static_cast<double>(of_weights.elements() / of_weights[Axis::C] / groups());
+      return std::max({positions, by_filter, by_channel});
+    }
+    case LayerKind::BatchNorm:
+    case LayerKind::InstanceNorm:
+    case LayerKind::GroupNorm:
+    case LayerKind::PReLU:
+    case LayerKind::DiceLoss: return positions;
+    case LayerKind::Softmax: return static_cast<double>(input[Axis::C]);
+    case LayerKind::LocalResponseNorm: return static_cast<double>(as<LocalResponse>().size);
+    case LayerKind::Binary:
+      return static_cast<double>(output.elements() /
+                                 std::min(input_shapes[0].elements(), input_shapes[1].elements()));
+    case LayerKind::Input:
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool:
+    case LayerKind::GlobalAveragePool:
+    case LayerKind::Pointwise:
+    case LayerKind::Add:
+    case LayerKind::Dropout:
+    case LayerKind::SoftmaxCrossEntropy:
+    case LayerKind::MeanSquaredError:
+    case LayerKind::Concat:
+    case LayerKind::Pad:
+    case LayerKind::Upsample: return 1;
   }
-  if (kind == LayerKind::Softmax) return static_cast<double>(input[Axis::C]);
-  if (kind == LayerKind::LocalResponseNorm) return static_cast<double>(as<LocalResponse>().size);
-  if (kind == LayerKind::Binary)
-    return static_cast<double>(output.elements() /
-                               std::min(input_shapes[0].elements(), input_shapes[1].elements()));
-  const bool sums_positions =
-      has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::DiceLoss;
-  return sums_positions ? positions : 1;
+  SP_ASSERT(false, "kind={}", static_cast<int>(kind));
+  return 1;
 }
 
 Flops Layer::forward_flops() const {

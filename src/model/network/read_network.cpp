@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
@@ -51,8 +52,14 @@ Keys keys_of(LayerType type) {
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
     case LayerKind::LocalResponseNorm: return {{}, {"input", "local_size", "alpha", "beta", "k"}};
     case LayerKind::GroupNorm: return {{"groups"}, {"input", "epsilon"}};
-    default: return {{}, {"input"}};
+    case LayerKind::GlobalAveragePool:
+    case LayerKind::SoftmaxCrossEntropy:
+    case LayerKind::MeanSquaredError:
+    case LayerKind::PReLU:
+    case LayerKind::Softmax: return {{}, {"input"}};
   }
+  SP_ASSERT(false, "kind={}", static_cast<int>(type.kind));
+  return {};
 }
 
 /// Turns one network document into layers.

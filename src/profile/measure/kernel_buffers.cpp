@@ -152,8 +152,39 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case SquaredNorms:
     case Lars:
     case Fill: return {};
-    default: return {{0, true}};
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case BiasAdd:
+    case BiasGradient:
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward:
+    case SpatialMeanForward:
+    case SpatialMeanBackward:
+    case BatchNormStatistics:
+    case BatchNormMoments:
+    case BatchNormInference:
+    case RunningAverage:
+    case PointwiseForward:
+    case BinaryForward:
+    case PreluForward:
+    case SoftmaxForward:
+    case LocalResponseForward:
+    case UpsampleForward:
+    case UpsampleBackward:
+    case Add:
+    case Dropout:
+    case SoftmaxCrossEntropy:
+    case MeanSquaredError:
+    case DiceSums:
+    case CopyRegion:
+    case Convert:
+    case Unscale:
+    case AdjustLossScale: return {{0, true}};
   }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
+  return {};
 }
 
 KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)

@@ -42,20 +42,6 @@ bool jumps(const Activation& pointwise) {
   return std::isfinite(low) || std::isfinite(high);
 }
 
-/// Returns the buffer that holds the op's decisions, which its gradient reads; -1 if there is none.
-BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
-  if (op.phase != Phase::Forward) return -1;  // recomputed outputs repeat the decisions
-  if (kernel.epilogue().activation) return op.writes[0];
-  switch (kernel.kind) {
-    case KernelKind::MaxPoolForward: return op.writes[1];
-    case KernelKind::PointwiseForward:
-      if (!jumps(kernel.as<Activation>())) return -1;
-      return reads_input(kernel.as<Activation>().function) ? op.reads[0] : op.writes[0];
-    case KernelKind::PreluForward: return op.reads[0];
-    default: return -1;
-  }
-}
-
 /// Returns the buffer that contains a slice, or the buffer itself.
 BufferId whole_of(const Program& program, BufferId id) {
   while (program.buffer(id).inside >= 0) id = program.buffer(id).inside;
@@ -214,6 +200,19 @@ bool agreed(bool mine, Communicator& communicator) {
 }
 
 }  // namespace
+
+BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
+  if (op.phase != Phase::Forward) return -1;  // recomputed outputs repeat the decisions
+  if (kernel.epilogue().activation) return op.writes[0];
+  switch (kernel.kind) {
+    case KernelKind::MaxPoolForward: return op.writes[1];
+    case KernelKind::PointwiseForward:
+      if (!jumps(kernel.as<Activation>())) return -1;
+      return reads_input(kernel.as<Activation>().function) ? op.reads[0] : op.writes[0];
+    case KernelKind::PreluForward: return op.reads[0];
+    default: return -1;
+  }
+}
 
 double verification_tolerance(const Network& network, const Precision& precision) {
   double terms = 0;

@@ -49,6 +49,10 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
                                              Backend& backend, const TrainingSettings& settings,
                                              DataSource& data);
 
+/// Returns the buffer that holds the op's decisions, which its gradient reads: the values whose
+/// signs or limits it asks, or the places of maxima. Returns -1 if there is none.
+BufferId deciding_buffer(const Op& op, const Kernel& kernel);
+
 /// The origin of the expected numbers. The second comparison makes an undivided run of its own, so
 /// numbers from a file must agree with that run first.
 enum class Expected { FromThisRun, FromFile };

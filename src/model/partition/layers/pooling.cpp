@@ -1,4 +1,5 @@
 // Poolings over windows, poolings over all positions, and upsampling.
+#include "model/base/assert.hpp"
 #include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
@@ -39,8 +40,11 @@ Kernels kernels_of(LayerKind kind) {
     case LayerKind::MaxPool: return {MaxPoolForward, MaxPoolBackward};
     case LayerKind::AveragePool: return {AveragePoolForward, AveragePoolBackward};
     case LayerKind::GlobalAveragePool: return {SpatialMeanForward, SpatialMeanBackward};
-    default: return {UpsampleForward, UpsampleBackward};
+    case LayerKind::Upsample: return {UpsampleForward, UpsampleBackward};
+    default: break;
   }
+  SP_ASSERT(false, "no kernels of {}", name_of(kind));
+  return {};
 }
 
 void forward(const Site& site, PassSink& passes) {

@@ -18,63 +18,64 @@ struct KindRow {
   KernelKind kind;
   std::string_view name;
   Domain domain;
+  double operations;  ///< per element, to an order of magnitude; or `formula`
   KernelAttributes attributes{};
-  /// operations per element, to an order of magnitude, for kinds without a formula in flops()
-  double operations = 1;
 };
+constexpr double formula = -1;  ///< Kernel::flops() has a case for the kind
 
 using enum KernelKind;
 using enum Domain;
 constexpr std::array<KindRow, kernel_kind_count> kinds{{
-    {ConvolutionForward, "conv_forward", Activations, ConvolutionAttributes{}},
-    {ConvolutionBackwardData, "conv_backward_data", Activations, ConvolutionAttributes{}},
-    {ConvolutionBackwardFilter, "conv_backward_filter", Activations, ConvolutionAttributes{}},
-    {BiasAdd, "bias_add", Activations, BiasAttributes{}},
-    {BiasGradient, "bias_gradient", Activations, BiasAttributes{}},
-    {MaxPoolForward, "max_pool_forward", Activations, PoolAttributes{}},
-    {MaxPoolBackward, "max_pool_backward", Activations, PoolAttributes{}},
-    {AveragePoolForward, "average_pool_forward", Activations, PoolAttributes{}},
-    {AveragePoolBackward, "average_pool_backward", Activations, PoolAttributes{}},
-    {SpatialMeanForward, "spatial_mean_forward", Activations, MeanAttributes{}},
-    {SpatialMeanBackward, "spatial_mean_backward", Activations, MeanAttributes{}},
-    {BatchNormStatistics, "batch_norm_statistics", Activations, NormalizationAttributes{}, 3},
-    {BatchNormForward, "batch_norm_forward", Activations, NormalizationAttributes{}, 3},
-    {BatchNormBackwardSums, "batch_norm_backward_sums", Activations, NormalizationAttributes{}, 4},
-    {BatchNormBackward, "batch_norm_backward", Activations, NormalizationAttributes{}, 5},
-    {PointwiseForward, "pointwise_forward", Activations, Activation{}},
-    {PointwiseBackward, "pointwise_backward", Activations, Activation{}},
-    {Add, "add", Activations, AddAttributes{}},
-    {Dropout, "dropout", Activations, DropoutAttributes{}, 10},
-    {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, LossAttributes{}, 20},
-    {MeanSquaredError, "mean_squared_error", Activations, LossAttributes{}, 4},
-    {CopyRegion, "copy_region", Other, CopyAttributes{}},
-    {Fill, "fill", Other},
-    {SgdMomentum, "sgd_momentum", Update, OptimizerAttributes{}, 6},
-    {PreluForward, "prelu_forward", Activations},
-    {PreluBackward, "prelu_backward", Activations},
-    {PreluGradient, "prelu_gradient", Activations, {}, 3},
-    {SoftmaxForward, "softmax_forward", Activations, {}, 20},
-    {SoftmaxBackward, "softmax_backward", Activations, {}, 3},
-    {LocalResponseForward, "local_response_forward", Activations, LocalResponse{}},
-    {LocalResponseBackward, "local_response_backward", Activations, LocalResponse{}},
-    {DiceSums, "dice_sums", Activations, {}, 2},
-    {DiceLoss, "dice_loss", Activations, DiceLossAttributes{}},
-    {UpsampleForward, "upsample_forward", Activations, UpsampleAttributes{}},
-    {UpsampleBackward, "upsample_backward", Activations, UpsampleAttributes{}},
-    {Sgd, "sgd", Update, OptimizerAttributes{}, 4},
-    {SgdNesterov, "sgd_nesterov", Update, OptimizerAttributes{}, 8},
-    {Adam, "adam", Update, OptimizerAttributes{}, 16},
-    {AdamW, "adamw", Update, OptimizerAttributes{}, 16},
-    {SquaredNorms, "squared_norms", Other, {}, 4},
-    {Lars, "lars", Update, OptimizerAttributes{}, 6},
-    {BatchNormMoments, "batch_norm_moments", Other, MomentsAttributes{}},
-    {RunningAverage, "running_average", Update, RunningAverageAttributes{}},
-    {BatchNormInference, "batch_norm_inference", Activations, NormalizationAttributes{}, 3},
-    {Convert, "convert", Other},
-    {Unscale, "unscale", Other, {}, 2},
-    {AdjustLossScale, "adjust_loss_scale", Other},
-    {BinaryForward, "binary_forward", Activations, Binary{}},
-    {BinaryBackward, "binary_backward", Activations, Binary{}},
+    {ConvolutionForward, "conv_forward", Activations, formula, ConvolutionAttributes{}},
+    {ConvolutionBackwardData, "conv_backward_data", Activations, formula, ConvolutionAttributes{}},
+    {ConvolutionBackwardFilter, "conv_backward_filter", Activations, formula,
+     ConvolutionAttributes{}},
+    {BiasAdd, "bias_add", Activations, 1, BiasAttributes{}},
+    {BiasGradient, "bias_gradient", Activations, 1, BiasAttributes{}},
+    {MaxPoolForward, "max_pool_forward", Activations, formula, PoolAttributes{}},
+    {MaxPoolBackward, "max_pool_backward", Activations, formula, PoolAttributes{}},
+    {AveragePoolForward, "average_pool_forward", Activations, formula, PoolAttributes{}},
+    {AveragePoolBackward, "average_pool_backward", Activations, formula, PoolAttributes{}},
+    {SpatialMeanForward, "spatial_mean_forward", Activations, formula, MeanAttributes{}},
+    {SpatialMeanBackward, "spatial_mean_backward", Activations, formula, MeanAttributes{}},
+    {BatchNormStatistics, "batch_norm_statistics", Activations, 3, NormalizationAttributes{}},
+    {BatchNormForward, "batch_norm_forward", Activations, 3, NormalizationAttributes{}},
+    {BatchNormBackwardSums, "batch_norm_backward_sums", Activations, 4, NormalizationAttributes{}},
+    {BatchNormBackward, "batch_norm_backward", Activations, 5, NormalizationAttributes{}},
+    {PointwiseForward, "pointwise_forward", Activations, formula, Activation{}},
+    {PointwiseBackward, "pointwise_backward", Activations, formula, Activation{}},
+    {Add, "add", Activations, formula, AddAttributes{}},
+    {Dropout, "dropout", Activations, 10, DropoutAttributes{}},
+    {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, 20, LossAttributes{}},
+    {MeanSquaredError, "mean_squared_error", Activations, 4, LossAttributes{}},
+    {CopyRegion, "copy_region", Other, formula, CopyAttributes{}},
+    {Fill, "fill", Other, formula},
+    {SgdMomentum, "sgd_momentum", Update, 6, OptimizerAttributes{}},
+    {PreluForward, "prelu_forward", Activations, 1},
+    {PreluBackward, "prelu_backward", Activations, 1},
+    {PreluGradient, "prelu_gradient", Activations, 3},
+    {SoftmaxForward, "softmax_forward", Activations, 20},
+    {SoftmaxBackward, "softmax_backward", Activations, 3},
+    {LocalResponseForward, "local_response_forward", Activations, formula, LocalResponse{}},
+    {LocalResponseBackward, "local_response_backward", Activations, formula, LocalResponse{}},
+    {DiceSums, "dice_sums", Activations, 2},
+    {DiceLoss, "dice_loss", Activations, 1, DiceLossAttributes{}},
+    {UpsampleForward, "upsample_forward", Activations, formula, UpsampleAttributes{}},
+    {UpsampleBackward, "upsample_backward", Activations, formula, UpsampleAttributes{}},
+    {Sgd, "sgd", Update, 4, OptimizerAttributes{}},
+    {SgdNesterov, "sgd_nesterov", Update, 8, OptimizerAttributes{}},
+    {Adam, "adam", Update, 16, OptimizerAttributes{}},
+    {AdamW, "adamw", Update, 16, OptimizerAttributes{}},
+    {SquaredNorms, "squared_norms", Other, 4},
+    {Lars, "lars", Update, 6, OptimizerAttributes{}},
+    {BatchNormMoments, "batch_norm_moments", Other, formula, MomentsAttributes{}},
+    {RunningAverage, "running_average", Update, formula, RunningAverageAttributes{}},
+    {BatchNormInference, "batch_norm_inference", Activations, 3, NormalizationAttributes{}},
+    {Convert, "convert", Other, 1},
+    {Unscale, "unscale", Other, 2},
+    {AdjustLossScale, "adjust_loss_scale", Other, formula},
+    {BinaryForward, "binary_forward", Activations, formula, Binary{}},
+    {BinaryBackward, "binary_backward", Activations, formula, Binary{}},
 }};
 static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
   return &row == &kinds[static_cast<std::size_t>(row.kind)];
@@ -458,8 +459,11 @@ Flops Kernel::flops() const {
     case BatchNormMoments: return {static_cast<double>(10 * sets().sets * x[Axis::C])};
     case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
     case AdjustLossScale: return {4};
-    default: return {outputs * row_of(kind).operations};
+    default: break;
   }
+  const double operations = row_of(kind).operations;
+  SP_ASSERT(operations != formula, "no formula for the operations of {}", name_of(kind));
+  return {outputs * operations};
 }
 
 Bytes Kernel::bytes() const {
