@@ -690,6 +690,34 @@ TEST(Operators, AreRefusedWithTheReason) {
        image,
        {{{}, {0}}},
        "y (Gather, opset 13): it can only be computed from constants, and an input is not one"},
+      {"a float for an integer",
+       13,
+       "Flatten",
+       {{"axis", 1.0f}},
+       image,
+       {},
+       "y (Flatten, opset 13): its attribute axis has type FLOAT, expected INT"},
+      {"an integer for a float",
+       13,
+       "LeakyRelu",
+       {{"alpha", 1}},
+       image,
+       {},
+       "y (LeakyRelu, opset 13): its attribute alpha has type INT, expected FLOAT"},
+      {"one integer for several",
+       13,
+       "MaxPool",
+       {{"kernel_shape", 2}},
+       image,
+       {},
+       "y (MaxPool, opset 13): its attribute kernel_shape has type INT, expected INTS"},
+      {"a number for a name",
+       20,
+       "Gelu",
+       {{"approximate", 1}},
+       image,
+       {},
+       "y (Gelu, opset 20): its attribute approximate has type INT, expected STRING"},
       {"logarithm amid",
        13,
        "LogSoftmax",
@@ -702,6 +730,19 @@ TEST(Operators, AreRefusedWithTheReason) {
     EXPECT_THAT(test::message_of<InputError>([&] { imported(model_of(c)); }), HasSubstr(c.expected))
         << c.op << ", " << c.what;
   }
+}
+
+// Files of the format's first version state no types of attributes, only values.
+TEST(Operators, ReadAttributesWithoutAStatedType) {
+  OnnxModel model = model_of({"", 13, "Flatten", {{"axis", 1}}, image, {}, ""});
+  const Json stated = imported(model).network;
+  onnx::AttributeProto& axis = *model.model.mutable_graph()->mutable_node(0)->mutable_attribute(0);
+  axis.clear_type();
+  EXPECT_EQ(imported(model).network, stated);
+  axis.clear_i();
+  axis.set_f(1);
+  EXPECT_THAT(test::message_of<InputError>([&] { imported(model); }),
+              HasSubstr("its attribute axis has type FLOAT, expected INT"));
 }
 
 }  // namespace

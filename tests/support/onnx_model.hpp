@@ -104,16 +104,28 @@ class OnnxModel {
   onnx::ModelProto model;
 
  private:
-  static void set(onnx::AttributeProto& proto, std::int64_t value) { proto.set_i(value); }
-  static void set(onnx::AttributeProto& proto, float value) { proto.set_f(value); }
-  static void set(onnx::AttributeProto& proto, const std::string& value) { proto.set_s(value); }
+  static void set(onnx::AttributeProto& proto, std::int64_t value) {
+    proto.set_type(onnx::AttributeProto::INT);
+    proto.set_i(value);
+  }
+  static void set(onnx::AttributeProto& proto, float value) {
+    proto.set_type(onnx::AttributeProto::FLOAT);
+    proto.set_f(value);
+  }
+  static void set(onnx::AttributeProto& proto, const std::string& value) {
+    proto.set_type(onnx::AttributeProto::STRING);
+    proto.set_s(value);
+  }
   static void set(onnx::AttributeProto& proto, const onnx::TensorProto& value) {
+    proto.set_type(onnx::AttributeProto::TENSOR);
     *proto.mutable_t() = value;
   }
   static void set(onnx::AttributeProto& proto, const Integers& value) {
+    proto.set_type(onnx::AttributeProto::INTS);
     for (const std::int64_t number : value) proto.add_ints(number);
   }
   static void set(onnx::AttributeProto& proto, const std::vector<float>& value) {
+    proto.set_type(onnx::AttributeProto::FLOATS);
     for (const float number : value) proto.add_floats(number);
   }
 };

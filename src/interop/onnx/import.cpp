@@ -95,16 +95,15 @@ class Importer {
     const std::string described = printable(
         fmt::format("{} ({}{}, opset {})", node.name(),
                     node.domain().empty() ? "" : node.domain() + "::", node.op(), model_.opset()));
-    const bool computable = folds(node) || translation_of(node) != nullptr || is_element_wise(node);
-    if (!computable) {
-      complaints_.push_back(described);
-      return;
-    }
-    for (int i = 0; i < node.inputs(); ++i)
-      if (!node.input(i).empty() && !graph_.knows(node.input(i)) && made_.contains(node.input(i)))
-        return;
-    constants_.begin(described);
     try {
+      if (!folds(node) && translation_of(node) == nullptr && !is_element_wise(node)) {
+        complaints_.push_back(described);
+        return;
+      }
+      for (int i = 0; i < node.inputs(); ++i)
+        if (!node.input(i).empty() && !graph_.knows(node.input(i)) && made_.contains(node.input(i)))
+          return;
+      constants_.begin(described);
       compute(node);
     } catch (const Inexpressible& why) {
       complaints_.push_back(fmt::format("{}: {}", described, why.reason));

@@ -30,6 +30,20 @@ onnx::ModelProto parse(const std::string& file) {
   return model;
 }
 
+/// Returns the type of the attribute's value, UNDEFINED for an empty list without a stated type.
+/// Files of the first version of the format state no types.
+onnx::AttributeProto::AttributeType type_of(const onnx::AttributeProto& attribute) {
+  using Attribute = onnx::AttributeProto;
+  return attribute.type() != Attribute::UNDEFINED ? attribute.type()
+         : attribute.has_i()                      ? Attribute::INT
+         : attribute.has_f()                      ? Attribute::FLOAT
+         : attribute.has_s()                      ? Attribute::STRING
+         : attribute.has_t()                      ? Attribute::TENSOR
+         : attribute.ints_size() > 0              ? Attribute::INTS
+         : attribute.floats_size() > 0            ? Attribute::FLOATS
+                                                  : Attribute::UNDEFINED;
+}
+
 }  // namespace
 
 const std::string& Node::input(int i) const {
@@ -45,36 +59,48 @@ const onnx::AttributeProto* Node::find(const std::string& attribute) const {
   return nullptr;
 }
 
-std::int64_t Node::integer(const std::string& attribute, std::int64_t otherwise) const {
+const onnx::AttributeProto* Node::find(const std::string& attribute,
+                                       onnx::AttributeProto::AttributeType type) const {
   const auto* found = find(attribute);
+  if (!found) return nullptr;
+  const auto held = type_of(*found);
+  need(held == type || held == onnx::AttributeProto::UNDEFINED,
+       fmt::format("its attribute {} has type {}, expected {}", attribute,
+                   onnx::AttributeProto::AttributeType_Name(held),
+                   onnx::AttributeProto::AttributeType_Name(type)));
+  return found;
+}
+
+std::int64_t Node::integer(const std::string& attribute, std::int64_t otherwise) const {
+  const auto* found = find(attribute, onnx::AttributeProto::INT);
   return found ? found->i() : otherwise;
 }
 
 double Node::number(const std::string& attribute, double otherwise) const {
-  const auto* found = find(attribute);
+  const auto* found = find(attribute, onnx::AttributeProto::FLOAT);
   return found ? static_cast<double>(found->f()) : otherwise;
 }
 
 std::string Node::text(const std::string& attribute, const std::string& otherwise) const {
-  const auto* found = find(attribute);
+  const auto* found = find(attribute, onnx::AttributeProto::STRING);
   return found ? found->s() : otherwise;
 }
 
 std::vector<std::int64_t> Node::integers(const std::string& attribute,
                                          const std::vector<std::int64_t>& otherwise) const {
-  const auto* found = find(attribute);
+  const auto* found = find(attribute, onnx::AttributeProto::INTS);
   if (!found) return otherwise;
   return {found->ints().begin(), found->ints().end()};
 }
 
 std::vector<float> Node::numbers(const std::string& attribute) const {
-  const auto* found = find(attribute);
+  const auto* found = find(attribute, onnx::AttributeProto::FLOATS);
   if (!found) return {};
   return {found->floats().begin(), found->floats().end()};
 }
 
 std::optional<Constant> Node::tensor(const std::string& attribute, Constants& all) const {
-  const auto* found = find(attribute);
+  const auto* found = find(attribute, onnx::AttributeProto::TENSOR);
   if (!found || !found->has_t()) return {};
   return constant_of(found->t(), file_, all);
 }

@@ -28,7 +28,8 @@ class Node {
   /// The node's name, or the name of its first output if it has none.
   std::string name() const { return node_.name().empty() ? output(0) : node_.name(); }
 
-  // Attributes. `otherwise` is the value if the node does not have the attribute.
+  // Attributes. `otherwise` is the value if the node does not have the attribute. All but has()
+  // throw Inexpressible if the attribute holds a value of another type.
   bool has(const std::string& attribute) const { return find(attribute) != nullptr; }
   std::int64_t integer(const std::string& attribute, std::int64_t otherwise) const;
   double number(const std::string& attribute, double otherwise) const;
@@ -41,6 +42,8 @@ class Node {
 
  private:
   const onnx::AttributeProto* find(const std::string& attribute) const;
+  const onnx::AttributeProto* find(const std::string& attribute,
+                                   onnx::AttributeProto::AttributeType type) const;
   const onnx::NodeProto& node_;
   const std::string& file_;
 };
