@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "profile/device_profile.hpp"
@@ -181,9 +182,10 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
                                const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress) {
   using enum ExchangePattern::Kind;
-  if (team.size() != layout.ranks || layout.ranks < 2)
-    throw EnvironmentError(
-        fmt::format("links are measured between at least 2 ranks; {} were started", team.size()));
+  SP_ASSERT(team.size() == layout.ranks, "a layout of {} ranks for a team of {}", layout.ranks,
+            team.size());
+  if (layout.ranks < 2)
+    throw EnvironmentError("links are measured between at least 2 ranks, but 1 was started");
   MachineProfile machine;
   machine.name = base.name;
   machine.measured_ranks = layout.ranks;

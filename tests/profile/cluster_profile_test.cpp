@@ -91,6 +91,20 @@ TEST(ClusterProfile, MeasuresItsTablesAndDescribesItsLevels) {
   EXPECT_EQ(to_json(machine_from_json(to_json(machine), "test")), to_json(machine));
 }
 
+TEST(ClusterProfile, NeedsTwoRanksAndATeamOfItsLayout) {
+  run_loopback(1, [&](Communicator& communicator) {
+    const auto backend = make_backend("reference", 1);
+    const auto profile = [&](const ClusterLayout& layout) {
+      profile_cluster(layout, {4}, *backend, Team(communicator), round_machine(), {}, {});
+    };
+    EXPECT_EQ(test::message_of<EnvironmentError>([&] {
+                profile({1, 1});
+              }),
+              "links are measured between at least 2 ranks, but 1 was started");
+    EXPECT_DEATH(profile({2, 1}), "a layout of 2 ranks for a team of 1");
+  });
+}
+
 TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
   BatchJob job{BatchSystem::Slurm, 8, 4, 20, "/opt/stratplan", "cluster.json"};
   const std::string command = "/opt/stratplan profile --links --ranks-per-node 4 -o cluster.json\n";
