@@ -144,11 +144,12 @@ void Measuring::measure(const ProfileRequest& request, const std::filesystem::pa
 PlannedOnMeasurements plan_and_measure(const Network& network, const std::string& source,
                                        const PlanningOptions& options, Measuring& measuring,
                                        const std::optional<Drift>& drift, Log& log) {
+  SP_ASSERT(options.execution.threads_per_rank == threads_per_rank, "{} threads per rank",
+            options.execution.threads_per_rank);
   for (int turn = 1;; ++turn) {
     log.phase(
         fmt::format("planning {} for {} ranks (turn {})", network.name, measuring.ranks(), turn));
-    MachineProfile machine =
-        read_machine("local", measuring.ranks(), options.execution.threads_per_rank);
+    MachineProfile machine = read_machine("local", measuring.ranks(), threads_per_rank);
     machine.unmeasured_workspace = measuring.workspace();
     machine.drift = drift;
     PlanningResult planning = plan(network, source, measuring.ranks(), machine, options);

@@ -49,7 +49,8 @@ class Measuring {
 
 /// The first half of autotune: plans, measures everything that the best plans need, and plans
 /// again, until nothing is missing. Predictions are adjusted by `drift`, if there is one. `source`:
-/// the network's source as plans name it.
+/// the network's source as plans name it. Requires plans of one thread per rank, which Measuring
+/// measures.
 struct PlannedOnMeasurements {
   MachineProfile machine;
   PlanningResult planning;
