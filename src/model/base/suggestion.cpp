@@ -1,5 +1,8 @@
 #include "model/base/suggestion.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <vector>
@@ -12,7 +15,7 @@ bool same_letter(char a, char b) {
 }
 
 /// Returns the least number of letters to insert, delete, replace or swap with their neighbour
-/// (optimal string alignment). Upper and lower case count as equal.
+/// (optimal string alignment).
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -34,9 +37,23 @@ std::size_t edits(const std::string& a, const std::string& b) {
   return least[a.size()][b.size()];
 }
 
+/// Returns the words, in quotes, that `part` begins; if there are none, those that contain it.
+std::vector<std::string> words_with(const std::string& part, std::span<const std::string> known) {
+  std::vector<std::string> begun, containing;
+  for (const std::string& word : known) {
+    const auto found = std::search(word.begin(), word.end(), part.begin(), part.end(), same_letter);
+    if (found == word.end()) continue;
+    (found == word.begin() ? begun : containing).push_back("\"" + word + "\"");
+  }
+  return begun.empty() ? containing : begun;
+}
+
 }  // namespace
 
 std::string suggestion(const std::string& word, std::span<const std::string> known) {
+  if (word.size() >= 3)
+    if (const auto meant = words_with(word, known); !meant.empty() && meant.size() <= 3)
+      return fmt::format(" (did you mean {}?)", fmt::join(meant, " or "));
   const std::string* nearest = nullptr;
   // At most a third of the letters may be wrong (at least one). Beyond that, it is another word.
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;

@@ -20,7 +20,9 @@ TEST(Suggestion, IsTheNearestWordWithinAThirdOfItsLetters) {
       {"srtide", " (did you mean \"stride\"?)"},
       {"pading", " (did you mean \"padding\"?)"},
       {"resnet5", " (did you mean \"resnet50\"?)"},
-      {"resnet", " (did you mean \"resnet50\"?)"},
+      {"resnet", " (did you mean \"resnet50\" or \"resnet18\"?)"},
+      {"50", ""},
+      {"NET50", " (did you mean \"resnet50\"?)"},
       {"stroll", ""},
       {"", ""},
       {"quux", ""},
@@ -31,6 +33,11 @@ TEST(Suggestion, IsTheNearestWordWithinAThirdOfItsLetters) {
   const std::vector<std::string> commands{"autotune", "plan", "run"};
   EXPECT_EQ(suggestion("plna", commands), " (did you mean \"plan\"?)")
       << "swapped letters are one error";
+  const std::vector<std::string> links{"edr", "hdr100", "hdr200", "nvlink2"};
+  EXPECT_EQ(suggestion("HDR", links), " (did you mean \"hdr100\" or \"hdr200\"?)")
+      << "a word that begins others stands for them";
+  const std::vector<std::string> many{"conv1", "conv2", "conv3", "conv4", "cond"};
+  EXPECT_EQ(suggestion("conv", many), " (did you mean \"conv1\"?)") << "of more than three, one";
   EXPECT_EQ(suggestion("stride", {}), "");
 }
 
