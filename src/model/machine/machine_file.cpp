@@ -1,5 +1,6 @@
 // The sources of machine profiles: files, shipped names, and the local machine.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,11 +24,9 @@ bool looks_like_a_path(const std::string& source) {
 
 [[noreturn]] void unknown(const std::string& source, std::vector<std::string> names) {
   names.insert(names.begin(), "local");
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  throw InputError(
-      source, "",
-      "unknown machine" + suggestion(source, names) + "; expected a file or one of " + list);
+  throw InputError(source, "",
+                   fmt::format("unknown machine{}; expected a file or one of {}",
+                               suggestion(source, names), fmt::join(names, ", ")));
 }
 
 /// The file of a machine other than "local".
@@ -95,6 +94,24 @@ Wanted parse(const std::string& text) {
   return {text, {}};
 }
 
+/// Throws InputError if the text behind the last colon is no arithmetic, but a machine stands
+/// before it.
+void check_arithmetic(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || fs::is_regular_file(text)) return;
+  std::vector<std::string> machines = shipped_machines();
+  machines.push_back("local");
+  const std::string machine = text.substr(0, colon), suffix = text.substr(colon + 1);
+  if (std::find(machines.begin(), machines.end(), machine) == machines.end() &&
+      !fs::is_regular_file(machine))
+    return;
+  std::vector<std::string> names;
+  for (int i = 0; i < math_count; ++i) names.emplace_back(name_of(static_cast<Math>(i)));
+  throw InputError(machine, "",
+                   fmt::format("unknown arithmetic \"{}\" behind the colon{}; expected one of {}",
+                               suffix, suggestion(suffix, names), fmt::join(names, ", ")));
+}
+
 MachineProfile read_stored(const std::string& source, int ranks, int threads_per_rank) {
   if (source != "local") return machine_from_json(read_machine_document(source), file_of(source));
   const std::string cached = local_machine_path(ranks, threads_per_rank).string();
@@ -114,6 +131,7 @@ MachineProfile read_stored(const std::string& source, int ranks, int threads_per
 
 MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank) {
   const Wanted wanted = parse(text);
+  if (!wanted.math) check_arithmetic(text);
   MachineProfile machine = read_stored(wanted.source, ranks, threads_per_rank);
   if (!wanted.math) return machine;
   if (*wanted.math != Math::Fp32 &&

@@ -7,6 +7,7 @@
 #include "model/base/json/json.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace stratplan {
 namespace {
@@ -17,6 +18,7 @@ using testing::HasSubstr;
 Json cluster_of_ten_lines() {
   return Json::parse(R"({
     "schema_version": 1, "name": "mine", "assumed": true, "device": "a100-40",
+    "hidden": 1,
     "levels": [{"name": "node", "ranks": 64, "link": "hdr200", "shared_links": 4},
         {"name": "gpu", "ranks": 4, "link": "nvlink3", "links": 4}]})");
 }
@@ -113,6 +115,17 @@ TEST(ReadMachine, ArithmeticIsChosenBehindAColon) {
   EXPECT_EQ(read_machine("dgx-a100:tf32").device.math, Math::Tf32);
   EXPECT_EQ(test::message_of<InputError>([] { read_machine("lassen:tf32"); }),
             "lassen:tf32: no tf32 rate is stated for the device of lassen");
+  EXPECT_EQ(test::message_of<InputError>([] { read_machine("lassen:bf61"); }),
+            "lassen: unknown arithmetic \"bf61\" behind the colon (did you mean \"bf16\"?); "
+            "expected one of fp32, tf32, fp16, bf16");
+  EXPECT_THAT(test::message_of<InputError>([] { read_machine("lasen:bf61"); }),
+              HasSubstr("unknown machine"));
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("mine.json", cluster_of_ten_lines().dump());
+  EXPECT_EQ(read_machine(file + ":bf16").device.math, Math::Bf16);
+  EXPECT_THAT(test::message_of<InputError>([&] { read_machine(file + ":bf61"); }),
+              HasSubstr("mine.json: unknown arithmetic"));
+  EXPECT_EQ(read_machine(folder.write("a:b.json", cluster_of_ten_lines().dump())).name, "mine");
 }
 
 }  // namespace
