@@ -26,6 +26,7 @@ using test::OnnxModel;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 ImportRequest with_values() {
@@ -306,6 +307,10 @@ TEST(Import, TheBatchMayBeOpenOrWrittenIntoAReshape) {
   EXPECT_EQ(imported(beginning(-1).output("c"), of_batch(6)).network["batch"], 6);
   EXPECT_EQ(imported(beginning(4).output("c")).network["batch"], 4);
   EXPECT_EQ(imported(beginning(4).output("c"), of_batch(6)).network["batch"], 6);
+  const auto told = Contains(HasSubstr("the model's batch of 1 is kept"));
+  EXPECT_THAT(imported(beginning(1).output("c")).notes, told);
+  EXPECT_THAT(imported(beginning(1).output("c"), of_batch(1)).notes, Not(told));
+  EXPECT_THAT(imported(beginning(4).output("c")).notes, Not(told));
   struct Row {
     std::int64_t samples;
     Integers target;
@@ -491,7 +496,15 @@ TEST(Import, FilesThatAreNoModelsAreRefused) {
   EXPECT_THAT(message(folder / "nowhere.onnx"), HasSubstr("can not be opened"));
   EXPECT_THAT(message(folder.write("text.onnx", "{}")), HasSubstr("expected an ONNX model"));
   EXPECT_THAT(message(folder.write("empty.onnx", "")), HasSubstr("there is no graph in it"));
+  EXPECT_THAT(message(folder / "."), HasSubstr("expected an ONNX model"));
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n";
+  EXPECT_THAT(message(folder.write("lfs.onnx", pointer)), HasSubstr("this is a git-lfs pointer"));
   const std::string whole = beginning().output("c").model.SerializeAsString();
+  EXPECT_THAT(message(folder.write("part.onnx", whole.substr(0, 40))),
+              MatchesRegex(".*the file ends early, after 40 of at least [0-9]+ bytes"));
+  std::string odd = whole;
+  odd[0] = '\x0f';  // a field of a kind that does not exist
+  EXPECT_THAT(message(folder.write("odd.onnx", odd)), HasSubstr("it can not be parsed as one"));
   // Truncated anywhere, the file gives a model or a message, never a crash.
   for (std::size_t length = 0; length < whole.size(); ++length) try {
       import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)),

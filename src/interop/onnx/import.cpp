@@ -215,6 +215,10 @@ class Importer {
       notes_.push_back(fmt::format(
           "the model's first output, {}, is trained; its other outputs are left out: {}", output_,
           fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
+    if (!request_.batch && graph_.samples() == 1)
+      notes_.push_back(
+          "the model's batch of 1 is kept: a step takes one sample, on all ranks together; --batch "
+          "sets another");
     const bool biased =
         std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [](const Draft& draft) {
           return draft.type.kind == LayerKind::Convolution && draft.attributes.value("bias", false);

@@ -4,8 +4,10 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "interop/onnx/tensor_values.hpp"
@@ -16,6 +18,40 @@ namespace {
 
 const std::string nothing;
 
+/// Returns the size that the file would at least have with its whole graph, or nothing if the
+/// file's end does not cut the graph off.
+std::optional<std::int64_t> size_of_whole(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  google::protobuf::io::IstreamInputStream bytes(&stream);
+  google::protobuf::io::CodedInputStream coded(&bytes);
+  constexpr std::uint32_t number = 0, text = 2;  // the kinds of fields that a model has
+  while (const std::uint32_t tag = coded.ReadTag()) {
+    std::uint64_t value = 0;
+    const std::uint32_t kind = tag & 7;
+    if ((kind != number && kind != text) || !coded.ReadVarint64(&value)) return {};
+    if (kind == number) continue;
+    if (value > std::numeric_limits<std::int32_t>::max()) return {};
+    const std::int64_t end = coded.CurrentPosition() + static_cast<std::int64_t>(value);
+    if (coded.Skip(static_cast<int>(value))) continue;
+    return tag >> 3 == onnx::ModelProto::kGraphFieldNumber ? std::optional(end) : std::nullopt;
+  }
+  return {};
+}
+
+/// Says what is wrong with a file that no model can be read from.
+std::string why_no_model(const std::string& file) {
+  const std::string unknown = "it can not be parsed as one";
+  if (!std::filesystem::is_regular_file(file)) return unknown;  // a FIFO gives its bytes once
+  std::string begin(64, '\0');
+  std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
+  if (begin.starts_with("version https://git-lfs"))
+    return "this is a git-lfs pointer to a file: git lfs pull fetches it";
+  if (const auto whole = size_of_whole(file))
+    return fmt::format("the file ends early, after {} of at least {} bytes",
+                       std::filesystem::file_size(file), *whole);
+  return unknown;
+}
+
 onnx::ModelProto parse(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(file, "", "can not be opened");
@@ -24,7 +60,7 @@ onnx::ModelProto parse(const std::string& file) {
   coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
   onnx::ModelProto model;
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    throw InputError(file, "", "expected an ONNX model: it can not be parsed as one");
+    throw InputError(file, "", "expected an ONNX model: " + why_no_model(file));
   if (!model.has_graph() || model.graph().node_size() == 0)
     throw InputError(file, "", "expected an ONNX model: there is no graph in it");
   return model;
