@@ -356,7 +356,7 @@ void add_options(CLI::App& command, RunOptions& options) {
                      "safetensors file");
   command
       .add_option("--backend", training.device.backend,
-                  "backend that computes: cpu, reference or cuda")
+                  "backend that computes: cpu, reference, cuda or cuda:tf32")
       ->capture_default_str();
   command
       .add_option("--communicator", training.device.communicator,
