@@ -313,6 +313,10 @@ class Schema:
         for choice in schema.get("anyOf", []):
             yield from self.objects_in(choice, path)
 
+    @staticmethod
+    def words_of(schema):
+        return [schema.get("description", "")] + ([schema["unit"]] if "unit" in schema else [])
+
     def section(self, path, schema):
         """Yields the table of an object's keys, then the sections of the objects in it."""
         required = schema.get("required", [])
@@ -325,7 +329,7 @@ class Schema:
                 code(key),
                 self.type_of(value, below),
                 "yes" if key in required else "",
-                prose(self.resolved(value).get("description", "")),
+                prose("; in ".join(self.words_of(self.resolved(value)))),
             ]
             if has_defaults:
                 row.append(

@@ -14,6 +14,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/system/this_machine.hpp"
+#include "model/machine/odd_levels.hpp"
 #include "model/network/limits.hpp"
 #include "session/training.hpp"
 #include "tuner/measuring.hpp"
@@ -140,8 +141,9 @@ void add_machine(CLI::App& command, std::string& machine) {
   command
       .add_option("-m,--machine", machine,
                   "machine file, name of a shipped machine (stratplan machines lists them), or "
-                  "local: this machine as measured. A suffix selects the arithmetic, for example "
-                  "lassen:fp16")
+                  "local: this machine as measured. With a suffix, for example lassen:fp16, "
+                  "products of fp32 tensors are predicted in tf32, fp16 or bf16; unlike "
+                  "plan --precision, it does not change what is stored or run")
       ->capture_default_str();
 }
 
@@ -257,6 +259,12 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
     note(fmt::format("predictions are estimates from published rates of {}{}", last.name,
                      last.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
   }
+  for (const std::string& odd : odd_levels(last)) note(fmt::format("{}: {}", source, odd));
+  if (ranks.back() > 1 && source != "local" && !last.hidden)
+    note(fmt::format(
+        "{}: \"hidden\" is not stated, so no sum of gradients is predicted to run beside "
+        "kernels; for GPUs with NCCL, state \"hidden\": 1",
+        source));
   return machines;
 }
 

@@ -52,6 +52,21 @@ expect 0 "" sp launch "$scratch/by_ways.json" --threads --backend reference --ve
 expect 0 "" sp diff "$scratch/one_way.json" "$scratch/by_ways.json"
 check "the difference is told" grep -q "chosen by run.*mpi from 0 bytes, nccl from 64 bytes" "$scratch/stdout"
 
+# Machine files with numbers that no link has are refused; odd ones get a note.
+# odd EDIT: writes machine.json after an edit to odd.json
+odd() { sed "$1" "$data/machine.json" >"$scratch/odd.json"; }
+plan_on_odd=(sp plan "$data/small.json" -n 2 -m "$scratch/odd.json")
+odd 's/: 1e9}/: 25}/'
+expect 3 'odd\.json: at /levels/0/bandwidth_bytes_per_s: expected a number >= 10000 in bytes per second \(25 GB/s is 2\.5e10\), found 25$' "${plan_on_odd[@]}"
+odd 's/1e-5/4/'
+expect 3 'odd\.json: at /levels/0/latency_seconds: expected a number from 0 to 1 in seconds \(4 us is 4e-6\), found 4$' "${plan_on_odd[@]}"
+odd 's/1e-5/1e-7/; s/: 1e9}/: 1e11}/'
+expect 0 'odd\.json: at /levels/0: node is faster than core, the level inside it' "${plan_on_odd[@]}"
+check "hidden is asked for" grep -q 'odd\.json: "hidden" is not stated' "$scratch/stderr"
+odd 's/"levels"/"hidden": 0, "levels"/'
+expect 0 "published rates" "${plan_on_odd[@]}"
+check "and not if it is stated, be it 0" test "$(grep -c hidden "$scratch/stderr")" = 0
+
 # Outputs that cannot be written are found before anything is measured.
 touch "$scratch/file"
 expect 5 "file/plan\.json|file" sp plan "$data/small.json" -n 2 -o "$scratch/file/plan.json"

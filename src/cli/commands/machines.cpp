@@ -117,6 +117,10 @@ void show(const std::string& source, bool json) {
   fmt::print("{} ({}): {}\n", document.at("name").get<std::string>(),
              document.value("assumed", false) ? "assumed" : "measured",
              document.value("description", std::string("no description")));
+  print_numbers("sums of gradients beside kernels",
+                {{"hidden", document.value("hidden", 0.0)},
+                 {"source", document.contains("hidden") ? source_of(document, "hidden")
+                                                        : "not stated: nothing is hidden"}});
   print_numbers(fmt::format("device {}", document.at("device").value("name", std::string())),
                 document.at("device"));
   for (const Json& level : document.at("levels"))
@@ -139,10 +143,12 @@ void add_machines(CLI::App& program, const CommandLine&) {
   add_json(*command, options->json);
   command->footer(
       "A file that describes a cluster of your own, for option -m:\n"
-      "  {\"schema_version\": 1, \"name\": \"mine\", \"assumed\": true, \"device\": \"a100-40\", "
-      "\"levels\": [\n"
+      "  {\"schema_version\": 1, \"name\": \"mine\", \"assumed\": true, \"device\": \"a100-40\",\n"
+      "   \"hidden\": 1, \"levels\": [\n"
       "    {\"name\": \"node\", \"ranks\": 64, \"link\": \"hdr200\", \"shared_links\": 4},\n"
-      "    {\"name\": \"gpu\", \"ranks\": 4, \"link\": \"nvlink3\", \"links\": 4}]}\n\n"
+      "    {\"name\": \"gpu\", \"ranks\": 4, \"link\": \"nvlink3\", \"links\": 4}]}\n"
+      "hidden is the share of a sum of gradients that kernels beside it can hide: 1 on GPUs with "
+      "NCCL.\n\n"
       "Examples:\n  stratplan machines\n  stratplan machines lassen");
   command->callback([options] {
     options->name.empty() ? list(options->json) : show(options->name, options->json);

@@ -248,7 +248,9 @@ std::string explain(const Json& root, const Json& schema_here, const Json& value
     }
     hint = suggestion(value.get<std::string>(), known);
   }
-  return fmt::format("expected {}, found {}{}", describe(root, schema), found, hint);
+  const std::string unit =
+      schema.contains("unit") ? " in " + schema["unit"].get<std::string>() : "";
+  return fmt::format("expected {}{}, found {}{}", describe(root, schema), unit, found, hint);
 }
 
 /// Returns the JSON pointer of a path, with ~ and / in keys escaped.
