@@ -260,7 +260,9 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                      last.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
   }
   for (const std::string& odd : odd_levels(last)) note(fmt::format("{}: {}", source, odd));
-  if (ranks.back() > 1 && source != "local" && !last.hidden)
+  const bool shipped =
+      std::ranges::count(shipped_machines(), source.substr(0, source.find(':'))) > 0;
+  if (ranks.back() > 1 && source != "local" && !shipped && !last.hidden)
     note(fmt::format(
         "{}: \"hidden\" is not stated, so no sum of gradients is predicted to run beside "
         "kernels; for GPUs with NCCL, state \"hidden\": 1",
