@@ -65,10 +65,6 @@ CLI::Validator number(const char* expected, bool (*good)(double)) {
           "", "number"};
 }
 
-}  // namespace
-
-namespace {
-
 CLI::Validator statistics_set() {
   return {[](const std::string& text) {
             return text == "all" || text == "local" || is_positive(text, largest_extent)
@@ -217,6 +213,23 @@ void check_cache() {
   check_writable(cache_folder() / "machine.json");
 }
 
+namespace {
+
+/// `source` without the suffix that names an arithmetic.
+std::string machine_of(const std::string& source) { return source.substr(0, source.rfind(':')); }
+
+bool is_local(const std::string& source) { return machine_of(source) == "local"; }
+
+bool is_shipped(const std::string& source) {
+  return std::ranges::count(shipped_machines(), machine_of(source)) > 0;
+}
+
+std::string ranks_text(const std::vector<int>& counts) {
+  return fmt::format("{} rank{}", fmt::join(counts, ", "), counts == std::vector{1} ? "" : "s");
+}
+
+}  // namespace
+
 MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution) {
   MachineProfile machine = read_machine(source, ranks, execution.threads_per_rank);
   const DataType stored = execution.precision.activations;
@@ -226,19 +239,11 @@ MachineProfile read_machine_for(const std::string& source, int ranks, const Exec
     throw InputError(
         source, "",
         fmt::format("no {} rate is stated for the device of {}", name_of(math), machine.name));
-  machine.unmeasured_workspace = source == "local"
+  machine.unmeasured_workspace = is_local(source)
                                      ? workspace_here(default_backend(), execution.threads_per_rank)
                                      : workspace_there(machine.device);
   return machine;
 }
-
-namespace {
-
-std::string ranks_text(const std::vector<int>& counts) {
-  return fmt::format("{} rank{}", fmt::join(counts, ", "), counts == std::vector{1} ? "" : "s");
-}
-
-}  // namespace
 
 std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const std::vector<int>& ranks,
@@ -246,8 +251,11 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
   std::vector<MachineProfile> machines;
   std::vector<int> unmeasured;
   for (const int count : ranks) {
-    machines.push_back(read_machine_for(source, count, execution));
-    if (source == "local" && machines.back().measured_ranks == 0) unmeasured.push_back(count);
+    // Only measurements of this machine depend on the number of ranks.
+    machines.push_back(machines.empty() || is_local(source)
+                           ? read_machine_for(source, count, execution)
+                           : machines.front());
+    if (is_local(source) && machines.back().measured_ranks == 0) unmeasured.push_back(count);
   }
   const MachineProfile& last = machines.back();
   if (!unmeasured.empty()) {
@@ -259,14 +267,13 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
     note(fmt::format("predictions are estimates from published rates of {}{}", last.name,
                      last.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
   }
+  if (is_local(source) || is_shipped(source)) return machines;
   for (const std::string& odd : odd_levels(last)) note(fmt::format("{}: {}", source, odd));
-  const bool shipped =
-      std::ranges::count(shipped_machines(), source.substr(0, source.find(':'))) > 0;
-  if (ranks.back() > 1 && source != "local" && !shipped && !last.hidden)
-    note(fmt::format(
-        "{}: \"hidden\" is not stated, so no sum of gradients is predicted to run beside "
-        "kernels; for GPUs with NCCL, state \"hidden\": 1",
-        source));
+  if (ranks.back() > 1 && !last.hidden)
+    note(
+        fmt::format("{}: \"hidden\" is not stated, so no sum of gradients is planned to run beside "
+                    "kernels; for GPUs with NCCL, state \"hidden\": 1",
+                    source));
   return machines;
 }
 

@@ -1,5 +1,6 @@
 #include "job/stop_request.hpp"
 
+#include <cerrno>
 #include <csignal>
 
 #include "job/launcher.hpp"
@@ -20,7 +21,9 @@ volatile std::sig_atomic_t answers = 0;
 
 void interrupt(int, siginfo_t* information, void*) {
   requested = 1;
+  const int kept = errno;
   if (answers) answer_interrupt(information->si_code == SI_KERNEL);
+  errno = kept;
 }
 
 void be_ended(int) {
@@ -44,7 +47,10 @@ void catch_stop_requests() {
   std::signal(SIGUSR1, request);
   std::signal(SIGTERM, supervised() ? be_ended : request);
   answers = speaks();
-  struct sigaction once {};
+  struct sigaction before {
+  }, once{};
+  sigaction(SIGINT, nullptr, &before);
+  if (before.sa_handler == SIG_IGN) return;  // as in a script's background
   once.sa_sigaction = interrupt;
   once.sa_flags = SA_SIGINFO | SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&once.sa_mask);

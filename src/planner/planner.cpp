@@ -92,7 +92,7 @@ class Planning {
     const Bytes on_all = lower_bound_on(std::max<std::int64_t>(all, ranks_));
     throw InfeasibleError(fmt::format(
         "{}: every plan needs at least {}, an even share of parameters, gradients, optimizer state "
-        "and the largest layer's output{}",
+        "and the largest output of a convolution or fully connected layer{}",
         does_not_fit(), readable(here),
         all <= ranks_ || fits(on_all) ? ""
                                       : fmt::format("; on all {} ranks of {} it needs at least {}",
@@ -256,8 +256,10 @@ class Planning {
         return fmt::format("; {} ranks would do", more);
     }
     if (more > ranks_) return fmt::format("; doubling the ranks up to {} does not help", more);
-    return fmt::format("; {} has {}, so no more were tried", machine_.name,
-                       counted(machine_.capacity(), "rank"));
+    return machine_.capacity() < 2 * ranks_
+               ? fmt::format("; twice as many ranks would exceed the {} of {}", machine_.capacity(),
+                             machine_.name)
+               : fmt::format("; no more than {} ranks are tried", many);
   }
 
   Bytes least_memory_on(int ranks) const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "model/cost/simulator.hpp"
-#include "planner/prediction.hpp"
 
 namespace stratplan {
 namespace {
@@ -17,9 +16,9 @@ bool sums_statistics(const Op& op, const Network& network) {
 
 }  // namespace
 
-std::optional<SharedStatistics> shared_statistics(const Plan& plan, const Network& network,
+std::optional<SharedStatistics> shared_statistics(std::vector<Program> programs,
+                                                  const Network& network,
                                                   const MachineProfile& machine) {
-  std::vector<Program> programs = modelled_programs(plan, network);
   SharedStatistics shared{.samples = network.statistics_samples};
   const auto step = [&] { return simulate(programs, machine).total; };
   for (const Program& program : programs)

@@ -1,9 +1,12 @@
 #pragma once
 // The price of batch normalization over sets of samples that lie on several ranks.
 #include <optional>
+#include <vector>
 
+#include "model/base/units.hpp"
 #include "model/machine/machine_profile.hpp"
-#include "model/plan/plan.hpp"
+#include "model/network/network.hpp"
+#include "model/partition/program/program.hpp"
 
 namespace stratplan {
 
@@ -15,8 +18,9 @@ struct SharedStatistics {
   Seconds cost{};            ///< how much longer the simulated step is than without these sums
 };
 
-/// Nothing if every statistics set of the plan lies on one rank.
-std::optional<SharedStatistics> shared_statistics(const Plan& plan, const Network& network,
+/// Nothing if every statistics set lies on one rank. `programs`: a plan's, by rank.
+std::optional<SharedStatistics> shared_statistics(std::vector<Program> programs,
+                                                  const Network& network,
                                                   const MachineProfile& machine);
 
 }  // namespace stratplan

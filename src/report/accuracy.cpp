@@ -217,9 +217,8 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   report +=
       "Step times are in milliseconds. Predictions were made before the first run; measured times "
       "are medians of the rounds' medians, and p10 .. p90 are over the steps of all rounds. Error "
-      "is "
-      "predicted / measured - 1. Loss and gradients of the "
-      "first step are compared with those of an undivided run of the same network: the loss by its "
+      "is predicted / measured - 1. Loss and gradients of the first step are compared with those "
+      "of an undivided run of the same network: the loss by its "
       "relative difference, each gradient tensor by the norm of its difference. The table shows "
       "the tensor that is nearest to its allowed difference. The allowed difference is what "
       "rounding can cause, and follows from the lengths of the sums. Where rounding changes signs "

@@ -54,10 +54,10 @@ ScalingPoint point_of(const std::string& name, const Considered& considered, int
 void look_into(ScalingPoint& point, const Plan& plan, const Network& network,
                const MachineProfile& machine) {
   const Network planned = network_of(plan, network);
+  std::vector<Program> programs = modelled_programs(plan, planned);
+  if (!machine.kernels.empty()) point.kernels = count_kernels(programs, machine);
   if (point.plan == "best" || point.plan == "sample")
-    point.statistics = shared_statistics(plan, planned, machine);
-  if (!machine.kernels.empty())
-    point.kernels = count_kernels(modelled_programs(plan, planned), machine);
+    point.statistics = shared_statistics(std::move(programs), planned, machine);
 }
 
 /// Plans for one number of ranks. Returns the best plan, then each baseline; the best plan alone,

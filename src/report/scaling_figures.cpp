@@ -100,8 +100,10 @@ Json to_json(const ScalingPoint& point) {
     document["memory_bytes"] = point.prediction->memory.value;
   }
   if (point.statistics) document["shared_statistics"] = to_json(*point.statistics);
-  if (point.kernels) document["measured_kernels"] = point.kernels->measured;
-  if (point.kernels) document["kernels"] = point.kernels->all;
+  if (point.kernels) {
+    document["kernels"] = point.kernels->all;
+    document["unmeasured_kernels"] = point.kernels->all - point.kernels->measured;
+  }
   if (!point.remark.empty()) document["remark"] = point.remark;
   if (point.layers.empty()) return document;
   Json layers = Json::array();

@@ -12,7 +12,8 @@ std::string statistics_text(const SharedStatistics& statistics);
 /// Names the remedy, and what it changes.
 inline constexpr const char* statistics_remedy =
     "per rank, as PyTorch's DistributedDataParallel takes them: --statistics local (or "
-    "statistics_samples in the network file); the trained values then depend on the plan";
+    "statistics_samples in the network file); the trained values then depend on the plan, and "
+    "micro-batches are impossible";
 /// {"samples", "ranks", "seconds"}
 Json to_json(const SharedStatistics& statistics);
 

@@ -273,7 +273,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const bool wanted = verifies || !request.dump.empty();
   const bool shows = collects && !request.quiet;
   if (shows)
-    log.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
+    log.phase(fmt::format("training {} with {} on {}", network.name, plan.name,
+                          counted(plan.ranks, "rank")));
   const int iterations = request.warmup + request.steps;
   bool diverged = false;
   std::optional<Bytes> taken;

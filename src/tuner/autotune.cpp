@@ -81,8 +81,7 @@ class Runner {
     Plan plan = uniform_plan(network, Decomposition::parse("N1"));
     plan.name = "undivided";
     plan.network_source = request_.network;
-    plan.overrides.input_size = request_.overrides.input_size;
-    plan.overrides.statistics = request_.overrides.statistics;
+    plan.overrides = request_.overrides;
     plan.execution.precision = request_.precision;
     const fs::path file = request_.folder / "undivided.json";
     write_document(file, "plan", to_json(plan, network, request_.provenance));

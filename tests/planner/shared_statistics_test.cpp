@@ -24,14 +24,14 @@ TEST(SharedStatistics, CostWhatLocalOnesSave) {
     Network network = test::small_resnet(4);
     network.statistics_samples = row.samples;
     const Plan plan = uniform_plan(network, Decomposition::parse(row.decomposition));
-    const auto shared = shared_statistics(plan, network, machine);
+    const auto shared = shared_statistics(modelled_programs(plan, network), network, machine);
     ASSERT_EQ(shared.has_value(), row.ranks > 0);
     if (!shared) continue;
     EXPECT_EQ(shared->samples, row.samples);
     EXPECT_EQ(shared->ranks, row.ranks);
     const Seconds with = predict(plan, network, machine).step;
     network.local_statistics = true;
-    EXPECT_FALSE(shared_statistics(plan, network, machine));
+    EXPECT_FALSE(shared_statistics(modelled_programs(plan, network), network, machine));
     // Kernels over a rank's own positions take a little less time than over shared sets.
     EXPECT_NEAR(shared->cost / (with - predict(plan, network, machine).step), 1, 0.02);
   }

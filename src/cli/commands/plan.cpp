@@ -70,8 +70,8 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
     throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name,
                                       options.uniform, plan.adjustments.front()));
   plan.network_source = options.network.source;
-  plan.overrides.input_size = options.network.overrides().input_size;
-  plan.overrides.statistics = options.network.statistics;
+  plan.overrides = options.network.overrides();
+  plan.overrides.batch = network.batch;
   plan.ranks_offered = options.ranks;
   plan.machine_name = machine.name;
   plan.machine_fingerprint = machine.fingerprint();
@@ -127,9 +127,10 @@ struct Findings {
 
 Findings findings_on(const Plan& plan, const Network& network, const MachineProfile& machine,
                      const std::optional<Bytes>& memory_limit) {
-  return {memory_limit.value_or(machine.device.memory),
-          count_kernels(modelled_programs(plan, network), machine),
-          shared_statistics(plan, network, machine)};
+  std::vector<Program> programs = modelled_programs(plan, network);
+  const KernelCount kernels = count_kernels(programs, machine);
+  return {memory_limit.value_or(machine.device.memory), kernels,
+          shared_statistics(std::move(programs), network, machine)};
 }
 
 Json to_json(const Plan& plan, const Network& network, const Findings& findings,

@@ -40,7 +40,7 @@ std::optional<std::int64_t> size_of_whole(const std::string& file) {
 
 /// Says what is wrong with a file that no model can be read from.
 std::string why_no_model(const std::string& file) {
-  const std::string unknown = "it can not be parsed as one";
+  std::string unknown = "it can not be parsed as one";
   if (!std::filesystem::is_regular_file(file)) return unknown;  // a FIFO gives its bytes once
   std::string begin(64, '\0');
   std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));

@@ -378,9 +378,13 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   if (parts > 1 && normalizes && network.micro_batch() % network.statistics_samples != 0) {
     return BadMicroBatches{
         "/statistics_samples",
-        fmt::format("batch normalization takes its statistics over {} samples, which do not fit "
-                    "into micro-batches of {} (batch {} in {} parts)",
-                    network.statistics_samples, network.micro_batch(), network.batch, parts)};
+        network.local_statistics
+            ? fmt::format("\"local\" takes statistics over all samples of a rank, which {} "
+                          "micro-batches would cut; expected a number of samples",
+                          parts)
+            : fmt::format("batch normalization takes its statistics over {} samples, which do not "
+                          "fit into micro-batches of {} (batch {} in {} parts)",
+                          network.statistics_samples, network.micro_batch(), network.batch, parts)};
   }
   const bool whole_batch = std::ranges::any_of(
       network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });

@@ -11,6 +11,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/base/text.hpp"
 #include "model/network/network.hpp"
 #include "model/network/onnx.hpp"
 
@@ -348,9 +349,9 @@ Network read_imported(const ImportedModel& model, const std::string& file,
   network.notes = model.notes;
   if (overrides.statistics.empty() && model.network.contains("statistics_samples"))
     network.notes.push_back(fmt::format(
-        "batch normalization takes its statistics over {} samples (statistics_samples), since ONNX "
-        "does not say over how many; --statistics or the network file changes that",
-        network.statistics_samples));
+        "batch normalization takes its statistics over {}, since ONNX does not say over how many; "
+        "statistics_samples of the network file, or --statistics of plan, changes that",
+        counted(network.statistics_samples, "sample")));
   return network;
 }
 
