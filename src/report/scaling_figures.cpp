@@ -138,7 +138,7 @@ Table scaling_table(const Scaling& scaling) {
                                  point.batch > 0 ? std::to_string(point.batch) : "-",
                                  point.plan,
                                  known ? milliseconds(point.prediction->step) : "-",
-                                 known ? fmt::format("{:.4g}", point.samples_per_second()) : "-",
+                                 known ? four_digits(point.samples_per_second()) : "-",
                                  percent(point.efficiency),
                                  known ? readable(point.prediction->memory) : "-"};
     if (measured)

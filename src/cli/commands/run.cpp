@@ -148,7 +148,7 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
   if (communicator.rank() != 0 || end.stopped) return end.stopped;
   const Timings& timings = end.timings;
   if (timings.timing.steps.empty()) {
-    note(fmt::format("nothing left to do: the checkpoint was made after all {} steps",
+    note(fmt::format("nothing left to do: the checkpoint was made after step {} or later",
                      options.training.warmup + options.training.steps));
     return false;
   }

@@ -9,14 +9,15 @@
 
 namespace stratplan {
 
-std::string milliseconds(Seconds seconds) {
-  const double value = seconds.value * 1e3;
+std::string four_digits(double value) {
   constexpr int most_decimals = 6;
   if (std::abs(value) < 0.5 * std::pow(10, -most_decimals)) return "0";  // not "-0.000000"
   const int decimals =
       std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most_decimals);
   return fmt::format("{:.{}f}", value, decimals);
 }
+
+std::string milliseconds(Seconds seconds) { return four_digits(seconds.value * 1e3); }
 
 std::string readable(Bytes bytes) {
   static constexpr std::array<const char*, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};

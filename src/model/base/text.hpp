@@ -7,8 +7,10 @@
 
 namespace stratplan {
 
-/// Returns milliseconds without the unit, with four significant digits, at most six decimals and
-/// all digits before the point: "0.01230", "1.234", "123.4", "12345".
+/// Returns a number with four significant digits, at most six decimals and all digits before the
+/// point: "0.01230", "1.234", "123.4", "12345".
+std::string four_digits(double value);
+/// Returns milliseconds without the unit, as four_digits().
 std::string milliseconds(Seconds seconds);
 /// Returns bytes with a binary unit: "1.25 GiB", "310 MiB", "12 B".
 std::string readable(Bytes bytes);

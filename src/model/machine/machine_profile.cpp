@@ -81,7 +81,9 @@ Topology MachineProfile::placement(int ranks) const {
   const bool shareable = levels.back().name == "core";
   if (ranks > capacity() && !shareable)
     throw InfeasibleError(
-        fmt::format("machine {} has {} ranks, but {} are requested", name, capacity(), ranks));
+        fmt::format("machine {} has {} ranks, but {} are requested (the product of \"ranks\" over "
+                    "the levels of its file)",
+                    name, capacity(), ranks));
   Topology groups(levels.size(), 1);
   int rest = ranks;
   for (std::size_t level = levels.size(); level-- > 1;) {
@@ -327,6 +329,9 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
     machine.drift = drift_from(*drift);
   if (const auto interference = document.find("interference"); interference != document.end())
     machine.interference = interference_from(*interference);
+  machine.assumed |= machine.measured_ranks == 0 && machine.kernels.empty() &&
+                     machine.collectives.empty() && machine.exchanges.empty() &&
+                     machine.one_way.points.empty() && machine.both_ways.points.empty();
   return machine;
 }
 

@@ -75,9 +75,8 @@ TEST(ValidateJson, OffersTheNearestChoice) {
   const std::string message =
       message_of<InputError>([&] { validate_json(document, "network", "net.json"); });
   EXPECT_THAT(message,
-              testing::StartsWith(
-                  "net.json: at /layers/1/kind: expected one of \"input\", \"convolution\", "));
-  EXPECT_THAT(message, testing::EndsWith("found \"convolutoin\" (did you mean \"convolution\"?)"));
+              testing::StartsWith("net.json: at /layers/1/kind: found \"convolutoin\" (did "
+                                  "you mean \"convolution\"?); expected one of "));
 }
 
 TEST(ValidateJson, EscapesKeysInPointers) {

@@ -250,6 +250,10 @@ std::string explain(const Json& root, const Json& schema_here, const Json& value
   }
   const std::string unit =
       schema.contains("unit") ? " in " + schema["unit"].get<std::string>() : "";
+  // A suggestion must not hide behind a long list.
+  constexpr std::size_t many = 12;
+  if (!hint.empty() && schema["enum"].size() > many)
+    return fmt::format("found {}{}; expected {}", found, hint, describe(root, schema));
   return fmt::format("expected {}{}, found {}{}", describe(root, schema), unit, found, hint);
 }
 
