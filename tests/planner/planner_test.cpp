@@ -172,7 +172,8 @@ TEST(Planner, InfeasibleSaysWhatWouldDo) {
   EXPECT_THAT(hopeless, HasSubstr("does not fit into 600 KiB per rank on 2 ranks: the leanest plan "
                                   "found needs"));
   EXPECT_THAT(hopeless, HasSubstr("doubling the ranks up to 8 does not help"));
-  EXPECT_THAT(why_not({300 << 10}, 8), HasSubstr("twice as many ranks would exceed the 8 of small"));
+  EXPECT_THAT(why_not({300 << 10}, 8),
+              HasSubstr("twice as many ranks would exceed the 8 of small"));
 
   // One MiB below the leanest plan's memory is not enough, but more ranks would be.
   const auto needed = [](const std::string& message) {
