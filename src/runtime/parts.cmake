@@ -44,7 +44,8 @@ if(STRATPLAN_HAS_DNNL)
   # matter. No code here traps floating-point exceptions. GCC must be told so (-fno-trapping-math),
   # or it does not vectorize a choice between two values.
   target_compile_options(stratplan_cpu PRIVATE -O3 -ffp-contract=fast -fno-trapping-math -Wno-psabi)
-  if(NOT STRATPLAN_SANITIZE)
+  # clang lets no clone take vectors from a function that is not cloned.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STRATPLAN_SANITIZE)
     target_compile_definitions(stratplan_cpu PRIVATE STRATPLAN_CLONES)
   endif()
   target_include_directories(stratplan_cpu PRIVATE ${DNNL_INCLUDE})

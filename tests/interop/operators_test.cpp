@@ -409,8 +409,8 @@ TEST(Operators, ThatArePointwiseBecomeTheirRowOfTheTable) {
     model.input("x", image);
     std::vector<Attribute> attributes;
     if (!row.onnx_mode.attribute.empty())
-      attributes.emplace_back(std::string(row.onnx_mode.attribute),
-                              std::string(row.onnx_mode.value));
+      attributes.push_back(
+          {std::string(row.onnx_mode.attribute), std::string(row.onnx_mode.value)});
     model.node(op.c_str(), {"x"}, {"y"}, attributes).output("y");
     const Json layer = imported(model).network["layers"][1];
     EXPECT_EQ(layer["kind"], row.name) << op;

@@ -68,7 +68,7 @@ TEST(SampleKernel, TimesNoMoreRunsAtOnceThanAnEventNeeds) {
   for (const auto& [seconds, at_once] :
        {Row{10e-6, 20}, Row{90e-6, 10}, Row{390e-6, 3}, Row{5e-3, 1}}) {
     TimedDevice device;
-    device.duration = [&](const Kernel&) { return Seconds{seconds}; };
+    device.duration = [one_run = seconds](const Kernel&) { return Seconds{one_run}; };
     const KernelSamples samples = sample_on(device, relu_of({4096}), {1 << 20});
     EXPECT_THAT(samples.seconds[0],
                 Each(DoubleNear(seconds, at_once > 1 ? 1e-9 : TimedDevice::launch.value + 1e-9)));

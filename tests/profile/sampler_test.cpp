@@ -35,19 +35,19 @@ TEST(Sampler, WhatOutlastsThePatienceIsNotRehearsed) {
     double seconds;  ///< of one run
     int runs, samples;
   };
-  for (const auto& [seconds, runs, samples] : {Case{0.14, 4, 3}, Case{0.15, 3, 3}, Case{2, 3, 3}}) {
+  for (const Case& expected : {Case{0.14, 4, 3}, Case{0.15, 3, 3}, Case{2, 3, 3}}) {
     run_loopback(2, [&](Communicator& communicator) {
       const Team team(communicator);
       HandClock clock;
       int made = 0;
       const auto run = [&](int) {
         ++made;
-        clock.time += {communicator.rank() == 1 ? seconds : 0.01};
+        clock.time += {communicator.rank() == 1 ? expected.seconds : 0.01};
       };
       const auto taken = take_samples(
           clock, team, {.least_samples = 3, .patience = {0.15}}, true, [](int) {}, run);
-      EXPECT_EQ(made, runs) << seconds;
-      EXPECT_EQ(static_cast<int>(taken[1].size()), samples) << seconds;
+      EXPECT_EQ(made, expected.runs) << expected.seconds;
+      EXPECT_EQ(static_cast<int>(taken[1].size()), expected.samples) << expected.seconds;
     });
   }
 }

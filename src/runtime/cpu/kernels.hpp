@@ -11,7 +11,7 @@
 
 /// Marks a leaf function to be compiled for several instruction sets. The loader chooses one when
 /// the program starts. Off under sanitizers, because their run time is not yet initialized at that
-/// moment.
+/// moment, and under clang.
 #ifdef STRATPLAN_CLONES
 #define SP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
