@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -14,6 +13,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/system/this_machine.hpp"
+#include "model/base/text.hpp"
 #include "model/machine/odd_levels.hpp"
 #include "model/network/limits.hpp"
 #include "session/training.hpp"
@@ -154,16 +154,6 @@ void add_memory(CLI::App& command, std::string& memory) {
 }
 
 Bytes parse_bytes(const std::string& text) {
-  static constexpr std::array<std::pair<const char*, double>, 10> units{{{"B", 1},
-                                                                         {"kB", 1e3},
-                                                                         {"KB", 1e3},
-                                                                         {"MB", 1e6},
-                                                                         {"GB", 1e9},
-                                                                         {"TB", 1e12},
-                                                                         {"KiB", 1024.0},
-                                                                         {"MiB", 1048576.0},
-                                                                         {"GiB", 1073741824.0},
-                                                                         {"TiB", 1099511627776.0}}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string unit(end, text.data() + text.size());
@@ -172,14 +162,14 @@ Bytes parse_bytes(const std::string& text) {
   if (error == std::errc{} && unit.empty())
     throw UsageError(fmt::format("{} has no unit: write {}GiB, for example, or {}B for bytes", text,
                                  text, text));
-  const auto found = std::find_if(units.begin(), units.end(),
-                                  [&](const auto& known) { return unit == known.first; });
-  if (error != std::errc{} || found == units.end() || !(number > 0) ||
-      number * found->second > 9e18) {
+  if (unit == "KB") unit = "kB";
+  const auto found = std::ranges::find(byte_units, unit, &ByteUnit::name);
+  const double bytes = found == byte_units.end() ? 0 : number * static_cast<double>(found->size);
+  if (error != std::errc{} || !(bytes > 0) || bytes > 9e18) {
     throw UsageError(
         fmt::format("'{}' is no amount of memory; write, for example, 16GiB or 500MB", text));
   }
-  return {static_cast<std::int64_t>(std::llround(number * found->second))};
+  return {static_cast<std::int64_t>(std::llround(bytes))};
 }
 
 std::vector<std::int64_t> parse_extents(const std::string& text) {
@@ -215,13 +205,10 @@ void check_cache() {
 
 namespace {
 
-/// `source` without the suffix that names an arithmetic.
-std::string machine_of(const std::string& source) { return source.substr(0, source.rfind(':')); }
-
-bool is_local(const std::string& source) { return machine_of(source) == "local"; }
+bool is_local(const std::string& source) { return without_arithmetic(source) == "local"; }
 
 bool is_shipped(const std::string& source) {
-  return std::ranges::count(shipped_machines(), machine_of(source)) > 0;
+  return std::ranges::count(shipped_machines(), without_arithmetic(source)) > 0;
 }
 
 std::string ranks_text(const std::vector<int>& counts) {

@@ -1,5 +1,5 @@
 #pragma once
-// The price of batch normalization over sets of samples that lie on several ranks, as text and JSON.
+// The price of batch normalization over sets of samples on several ranks, as text and JSON.
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"

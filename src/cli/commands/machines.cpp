@@ -115,7 +115,7 @@ void show(const std::string& source, bool json) {
     return;
   }
   fmt::print("{} ({}): {}\n", document.at("name").get<std::string>(),
-             document.value("assumed", false) ? "assumed" : "measured",
+             machine_from_json(document, source).assumed ? "assumed" : "measured",
              document.value("description", std::string("no description")));
   print_numbers("sums of gradients beside kernels",
                 {{"hidden", document.value("hidden", 0.0)},

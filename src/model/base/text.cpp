@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 namespace stratplan {
 
@@ -37,18 +36,8 @@ std::string mebibytes(Bytes bytes) {
 }
 
 std::string exact(Bytes bytes) {
-  static constexpr std::array<std::pair<const char*, std::int64_t>, 9> divisors{
-      {{"TiB", std::int64_t{1} << 40},
-       {"TB", 1'000'000'000'000},
-       {"GiB", 1 << 30},
-       {"GB", 1'000'000'000},
-       {"MiB", 1 << 20},
-       {"MB", 1'000'000},
-       {"KiB", 1 << 10},
-       {"kB", 1000},
-       {"B", 1}}};
   constexpr std::int64_t most = 9999;
-  for (const auto& [unit, size] : divisors)
+  for (const auto& [unit, size] : byte_units)
     if (bytes.value % size == 0 && bytes.value / size >= 1 && bytes.value / size <= most)
       return fmt::format("{} {}", bytes.value / size, unit);
   return readable(bytes);

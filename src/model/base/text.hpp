@@ -1,7 +1,9 @@
 #pragma once
 // Quantities as texts for people.
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "model/base/units.hpp"
 
@@ -16,6 +18,20 @@ std::string milliseconds(Seconds seconds);
 std::string readable(Bytes bytes);
 /// Returns whole MiB, rounded up, so that the printed amount is enough: "311 MiB".
 std::string mebibytes(Bytes bytes);
+/// The units in which people write amounts of memory, largest first.
+struct ByteUnit {
+  std::string_view name;
+  std::int64_t size;
+};
+inline constexpr std::array<ByteUnit, 9> byte_units{{{"TiB", std::int64_t{1} << 40},
+                                                     {"TB", 1'000'000'000'000},
+                                                     {"GiB", 1 << 30},
+                                                     {"GB", 1'000'000'000},
+                                                     {"MiB", 1 << 20},
+                                                     {"MB", 1'000'000},
+                                                     {"KiB", 1 << 10},
+                                                     {"kB", 1000},
+                                                     {"B", 1}}};
 /// Returns a limit without rounding, in the largest unit that divides it: "40 B", "500 MB", "16
 /// GiB". A limit that needs many digits is rounded as in readable().
 std::string exact(Bytes bytes);

@@ -129,6 +129,8 @@ MachineProfile read_stored(const std::string& source, int ranks, int threads_per
 
 }  // namespace
 
+std::string without_arithmetic(const std::string& source) { return parse(source).source; }
+
 MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank) {
   const Wanted wanted = parse(text);
   if (!wanted.math) check_arithmetic(text);

@@ -169,6 +169,8 @@ MachineProfile machine_from_json(const Json& document, const std::string& file);
 /// Throws InputError if the file is unreadable or malformed, or the name unknown; the message lists
 /// the known names.
 MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
+/// Returns a source without the suffix that selects the arithmetic.
+std::string without_arithmetic(const std::string& source);
 /// Returns the document behind a source other than "local", with its parts filled in
 /// (machine_parts.hpp). It shows the sources of the numbers.
 Json read_machine_document(const std::string& source);
