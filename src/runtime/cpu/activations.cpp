@@ -24,10 +24,10 @@ struct SlopeTerm {
   const float* dy;
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
-    const Float4 value = *reinterpret_cast<const Float4*>(x + i), zero{};
+    const Float4 value = load4(x + i), zero{};
     const Float4 negative = value > zero ? zero : value;
     sum += __builtin_convertvector(negative, Double4) *
-           __builtin_convertvector(*reinterpret_cast<const Float4*>(dy + i), Double4);
+           __builtin_convertvector(load4(dy + i), Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const {
     sums[c] += x[i] > 0 ? 0 : double{x[i]} * dy[i];

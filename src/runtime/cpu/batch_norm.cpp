@@ -16,7 +16,7 @@ struct MomentTerm {
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum,
                                   Double4& square) const {
-    const Double4 value = __builtin_convertvector(*reinterpret_cast<const Float4*>(x + i), Double4);
+    const Double4 value = __builtin_convertvector(load4(x + i), Double4);
     sum += value;
     square += value * value;
   }
@@ -45,11 +45,10 @@ struct GradientTerm {
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double4& sum,
                                   Double4& product) const {
-    const Float4 centered =
-        *reinterpret_cast<const Float4*>(from.x + i) - *reinterpret_cast<const Float4*>(mean + c);
-    Float4 dy = *reinterpret_cast<const Float4*>(from.dy + i);
-    if (activated) dy = leak(*reinterpret_cast<const Float4*>(from.y + i), dy, from.slope);
-    if (passes) *reinterpret_cast<Float4*>(from.passed + i) = dy;
+    const Float4 centered = load4(from.x + i) - load4(mean + c);
+    Float4 dy = load4(from.dy + i);
+    if (activated) dy = leak(load4(from.y + i), dy, from.slope);
+    if (passes) store(from.passed + i, dy);
     const Double4 gradient = __builtin_convertvector(dy, Double4);
     sum += gradient;
     product += gradient * __builtin_convertvector(centered, Double4);
@@ -68,7 +67,7 @@ struct SumTerm {
   const float* x;
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
-    sum += __builtin_convertvector(*reinterpret_cast<const Float4*>(x + i), Double4);
+    sum += __builtin_convertvector(load4(x + i), Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const {
     sums[c] += x[i];

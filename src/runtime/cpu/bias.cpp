@@ -36,9 +36,8 @@ struct ActivatedTerm {
   float* dx;
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
-    const Float4 before = leak(*reinterpret_cast<const Float4*>(y + i),
-                               *reinterpret_cast<const Float4*>(dy + i), slope);
-    *reinterpret_cast<Float4*>(dx + i) = before;
+    const Float4 before = leak(load4(y + i), load4(dy + i), slope);
+    store(dx + i, before);
     sum += __builtin_convertvector(before, Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const {

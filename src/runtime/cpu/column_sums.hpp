@@ -5,14 +5,11 @@
 #include <cstdint>
 
 #include "runtime/cpu/kernels.hpp"
+#include "runtime/cpu/vectors.hpp"
 
 namespace stratplan::cpu {
 
 inline constexpr std::int64_t summed_columns = 16;
-
-/// Four lanes: the instruction sets convert four numbers between float and double at once.
-using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
-using Double4 = double __attribute__((vector_size(32), aligned(8), may_alias));
 
 /// Adds the terms of rows [first_row, last_row) in the sixteen columns from `column` on to
 /// term.sums. A `Term` has Term::count (1 or 2) sums per column; its `sums` is [count][channels].
@@ -22,12 +19,13 @@ template <class Term>
 [[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row,
                                              std::int64_t last_row, std::int64_t column,
                                              std::int64_t channels) {
-  Double4* const first = reinterpret_cast<Double4*>(term.sums + column);
-  Double4* const last =
-      reinterpret_cast<Double4*>(term.sums + (Term::count - 1) * channels + column);
+  double* const first = term.sums + column;
+  double* const last = term.sums + (Term::count - 1) * channels + column;
   // Named variables stay in registers; an array would not.
-  Double4 a0 = first[0], a1 = first[1], a2 = first[2], a3 = first[3];
-  Double4 b0 = last[0], b1 = last[1], b2 = last[2], b3 = last[3];
+  Double4 a0 = load<Double4>(first), a1 = load<Double4>(first + 4);
+  Double4 a2 = load<Double4>(first + 8), a3 = load<Double4>(first + 12);
+  Double4 b0 = load<Double4>(last), b1 = load<Double4>(last + 4);
+  Double4 b2 = load<Double4>(last + 8), b3 = load<Double4>(last + 12);
   for (std::int64_t row = first_row; row < last_row; ++row) {
     const std::int64_t element = row * channels + column;
     term.add(element, column, a0, b0);
@@ -36,15 +34,15 @@ template <class Term>
     term.add(element + 12, column + 12, a3, b3);
   }
   if (Term::count > 1) {
-    last[0] = b0;
-    last[1] = b1;
-    last[2] = b2;
-    last[3] = b3;
+    store(last, b0);
+    store(last + 4, b1);
+    store(last + 8, b2);
+    store(last + 12, b3);
   }
-  first[0] = a0;
-  first[1] = a1;
-  first[2] = a2;
-  first[3] = a3;
+  store(first, a0);
+  store(first + 4, a1);
+  store(first + 8, a2);
+  store(first + 12, a3);
 }
 
 /// Adds the terms of all rows in columns [begin, end) to term.sums.

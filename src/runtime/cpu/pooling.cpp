@@ -23,16 +23,16 @@ SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index,
                         std::int64_t channels) {
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
-    Float8 largest = *reinterpret_cast<const Float8*>(best + c);
-    Int8 at = *reinterpret_cast<const Int8*>(index + c);
+    Float8 largest = load8(best + c);
+    Int8 at = load<Int8>(index + c);
     for (int i = 0; i < rows.count; ++i) {
-      const Float8 x = *reinterpret_cast<const Float8*>(rows.row[i] + c);
+      const Float8 x = load8(rows.row[i] + c);
       const Int8 larger = x > largest;
       largest = larger ? x : largest;
       at = larger ? Int8{} + rows.tap[i] : at;
     }
-    *reinterpret_cast<Float8*>(best + c) = largest;
-    *reinterpret_cast<Int8*>(index + c) = at;
+    store(best + c, largest);
+    store(index + c, at);
   }
   for (; c < channels; ++c) {
     for (int i = 0; i < rows.count; ++i) {
@@ -49,9 +49,8 @@ SP_CLONES void add_scaled_rows(const TapRows& rows, float factor, float* sum,
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
     Float8 partial{};
-    for (int i = 0; i < rows.count; ++i)
-      partial += *reinterpret_cast<const Float8*>(rows.row[i] + c);
-    *reinterpret_cast<Float8*>(sum + c) += factor * partial;
+    for (int i = 0; i < rows.count; ++i) partial += load8(rows.row[i] + c);
+    store(sum + c, load8(sum + c) + factor * partial);
   }
   for (; c < channels; ++c) {
     float partial = 0;

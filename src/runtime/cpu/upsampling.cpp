@@ -2,6 +2,7 @@
 // written rows are independent of each other. Forward, an output element gathers one or two input
 // elements along each axis. Backward, an input element gathers the output elements that read it.
 #include "runtime/cpu/kernels.hpp"
+#include "runtime/cpu/vectors.hpp"
 #include "runtime/device/tensor.hpp"
 
 namespace stratplan::cpu {
@@ -43,16 +44,13 @@ struct SharedRows {
   int count = 0;
 };
 
-using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
-
 /// sum += share * row, over all rows
 SP_CLONES void add_rows(const SharedRows& rows, float* sum, std::int64_t channels) {
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
-    Float8 partial = *reinterpret_cast<const Float8*>(sum + c);
-    for (int i = 0; i < rows.count; ++i)
-      partial += rows.share[i] * *reinterpret_cast<const Float8*>(rows.row[i] + c);
-    *reinterpret_cast<Float8*>(sum + c) = partial;
+    Float8 partial = load8(sum + c);
+    for (int i = 0; i < rows.count; ++i) partial += rows.share[i] * load8(rows.row[i] + c);
+    store(sum + c, partial);
   }
   for (; c < channels; ++c)
     for (int i = 0; i < rows.count; ++i) sum[c] += rows.share[i] * rows.row[i][c];

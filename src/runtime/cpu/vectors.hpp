@@ -1,18 +1,33 @@
 #pragma once
-// Vectors of eight numbers, at any address. They are the compiler's own vector types, so that one
-// source serves every instruction set.
+// Vectors of four and eight numbers. They are the compiler's own vector types, so that one source
+// serves every instruction set. Memory may have any address: only load() and store() touch it.
 #include <cstdint>
+#include <cstring>
 
 namespace stratplan::cpu {
 
-using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Int8 = std::int32_t __attribute__((vector_size(32), aligned(4), may_alias));
+/// Four lanes: the instruction sets convert four numbers between float and double at once.
+using Float4 = float __attribute__((vector_size(16)));
+using Double4 = double __attribute__((vector_size(32)));
+using Float8 = float __attribute__((vector_size(32)));
+using Int8 = std::int32_t __attribute__((vector_size(32)));
 
 /// Functions of vectors are always inlined, because the way vectors are passed depends on the
 /// instruction set.
 #define SP_INLINE inline __attribute__((always_inline))
 
-SP_INLINE Float8 load8(const float* from) { return *reinterpret_cast<const Float8*>(from); }
-SP_INLINE void store8(float* to, Float8 values) { *reinterpret_cast<Float8*>(to) = values; }
+template <class Vector, class Number>
+SP_INLINE Vector load(const Number* from) {
+  Vector values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
+}
+template <class Vector, class Number>
+SP_INLINE void store(Number* to, Vector values) {
+  std::memcpy(to, &values, sizeof values);
+}
+
+SP_INLINE Float4 load4(const float* from) { return load<Float4>(from); }
+SP_INLINE Float8 load8(const float* from) { return load<Float8>(from); }
 
 }  // namespace stratplan::cpu

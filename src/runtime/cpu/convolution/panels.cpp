@@ -25,7 +25,7 @@ SP_INLINE void multiply_block(const PanelProduct& p, const float* a, const float
     }
   }
   for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < 2; ++j) store8(c + i * p.c_row + 8 * j, sums[i][j]);
+    for (int j = 0; j < 2; ++j) store(c + i * p.c_row + 8 * j, sums[i][j]);
 }
 
 SP_INLINE void multiply_rest(const PanelProduct& p, std::int64_t rows, const float* a,

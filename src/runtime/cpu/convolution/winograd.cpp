@@ -118,7 +118,7 @@ SP_INLINE void load_square(const float* data, const Plane& plane, std::int64_t h
 template <int size>
 SP_INLINE void store_points(const Float8 (&values)[size][size], float* to, std::int64_t stride) {
   for (int i = 0; i < size; ++i)
-    for (int j = 0; j < size; ++j) store8(to + (i * size + j) * stride, values[i][j]);
+    for (int j = 0; j < size; ++j) store(to + (i * size + j) * stride, values[i][j]);
 }
 
 template <int size>
@@ -184,8 +184,8 @@ SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish f
       for (std::int64_t j = 0; j < columns; ++j) {
         Float8 value = square[i][j] + added;
         if (finish.activates) value = leak(value, value, finish.slope);
-        store8(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel,
-               value);
+        store(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel,
+              value);
       }
   }
 }
@@ -217,7 +217,7 @@ SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filt
     transpose(rows);
     float* const panel =
         to + point * stride + f / panel_columns * channels * panel_columns + f % panel_columns;
-    for (int i = 0; i < 8; ++i) store8(panel + (c + i) * panel_columns, rows[i]);
+    for (int i = 0; i < 8; ++i) store(panel + (c + i) * panel_columns, rows[i]);
   }
 }
 
@@ -246,7 +246,7 @@ SP_CLONES void add_filter_gradient(const float* from, std::int64_t stride, std::
     for (int i = 0; i < taps; ++i)
       for (int j = 0; j < taps; ++j) {
         float* const to = dweights + (i * taps + j) * channels + c;
-        store8(to, load8(to) + filter[i][j]);
+        store(to, load8(to) + filter[i][j]);
       }
   }
 }
