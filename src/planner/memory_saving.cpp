@@ -391,6 +391,12 @@ void MemoryChoices::fit(Bytes limit, const Search& search) {
     add_leanest_layouts();
     play_all(leanest(), limit);
   }
+  search_until_searched(limit, search);
+  while (best(limit) && try_fewer_micro_batches(limit, search))
+    search_until_searched(limit, search);
+}
+
+void MemoryChoices::search_until_searched(Bytes limit, const Search& search) {
   for (int searches = 0; searches < most_searches && best(limit); ++searches) {
     const Considered around = *best(limit);
     if (search_for(around.plan.value())) break;
@@ -398,8 +404,26 @@ void MemoryChoices::fit(Bytes limit, const Search& search) {
   }
 }
 
+/// Estimates leave out exchanges and sums, which each micro-batch repeats. Returns whether half as
+/// many micro-batches give a better plan.
+bool MemoryChoices::try_fewer_micro_batches(Bytes limit, const Search& search) {
+  const Plan before = best(limit)->plan.value();
+  const std::size_t v = variant_of(before);
+  if (v == 0) return false;
+  std::vector<Choice> fewer;
+  for (const Choice& choice : promising(limit))
+    if (choice.variant == v - 1 && fewer.size() < looked_at) fewer.push_back(choice);
+  std::optional<Considered> there;
+  for (const Outcome& outcome : play_all(fewer, limit))
+    if (outcome.plan &&
+        (!there || outcome.plan->plan->prediction->step < there->plan->prediction->step))
+      there = outcome.plan;
+  if (there && !search_for(there->plan.value())) search_around(*there, limit, search);
+  return best(limit)->plan->prediction->step < before.prediction->step;
+}
+
 /// Searches for layouts under the options of the best plan. The search counts persistent and saved
-/// memory. All other memory is assumed to be the same as in the best plan.
+/// memory. The real memory is assumed to differ from that by as much as it does in the best plan.
 void MemoryChoices::search_around(const Considered& best, Bytes limit, const Search& search) {
   const std::size_t v = variant_of(*best.plan);
   Variant& variant = variants_[v];
@@ -408,7 +432,7 @@ void MemoryChoices::search_around(const Considered& best, Bytes limit, const Sea
   const Bytes sum = LayoutEstimates(variant.network, variant.blocks, execution, machine_)
                         .of(best.plan->layers)
                         .memory;
-  const Bytes beside = std::max(Bytes{0}, best.plan->prediction->memory - sum);
+  const Bytes beside = best.plan->prediction->memory - sum;  // negative if the sum counts too much
   std::vector<LayerDecompositions> known;
   for (const auto& layout : variant.layouts) known.push_back(layout.layers);
   Found found = search(variant.network, execution, limit - beside, known);

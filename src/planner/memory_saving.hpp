@@ -117,6 +117,8 @@ class MemoryChoices {
   std::vector<Outcome> play_all(const std::vector<Choice>& choices, Bytes limit);
   void keep(const std::vector<Outcome>& outcomes);
   const Considered* best(Bytes limit) const;
+  void search_until_searched(Bytes limit, const Search& search);
+  bool try_fewer_micro_batches(Bytes limit, const Search& search);
   void search_around(const Considered& best, Bytes limit, const Search& search);
   std::size_t variant_of(const Plan& plan) const;
 

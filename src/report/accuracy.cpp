@@ -35,6 +35,10 @@ std::vector<std::string> row_of(const TunedPlan& tuned) {
           measured.verification.passed ? "equal" : "DIFFERS"};
 }
 
+bool disturbed(const TunedPlan& tuned) {
+  return tuned.measured && tuned.measured->foreign_load > tolerated_foreign_load;
+}
+
 std::string faster_remark(const AutotuneResult& result) {
   std::string text;
   const Seconds ours = result.plans.front().measured->median;
@@ -42,16 +46,21 @@ std::string faster_remark(const AutotuneResult& result) {
     text += fmt::format("{}{} ({} ms, {})", text.empty() ? "" : ", ", tuned->name,
                         milliseconds(tuned->measured->median),
                         signed_percent(tuned->measured->median / ours - 1));
-  return text.empty() ? text
-                      : "Measured faster than the recommended plan in every round: " + text +
-                            ". The prediction chose wrongly here; these plans are in plans/.";
+  if (text.empty()) return text;
+  return fmt::format(
+      "Measured faster than the recommended plan in every round: {}. {}; these plans are in "
+      "plans/.",
+      text,
+      std::ranges::any_of(result.plans, disturbed)
+          ? "Whether the prediction chose wrongly is open, because other processes ran, too"
+          : "The prediction chose wrongly here");
 }
 
 std::string disturbed_remark(const AutotuneResult& result) {
   std::vector<std::string> names;
   double worst = 0;
   for (const TunedPlan& tuned : result.plans) {
-    if (!tuned.measured || tuned.measured->foreign_load <= tolerated_foreign_load) continue;
+    if (!disturbed(tuned)) continue;
     names.push_back(tuned.name);
     worst = std::max(worst, tuned.measured->foreign_load);
   }

@@ -76,6 +76,11 @@ const Setting all_settings[] = {
      [](const PlanAndNetwork& p) { return std::to_string(p.network.training.micro_batches); }},
     {"optimizer",
      [](const PlanAndNetwork& p) { return std::string(name_of(p.network.training.optimizer)); }},
+    {"samples per statistics set",
+     [](const PlanAndNetwork& p) {
+       return p.network.local_statistics ? "each rank's own"
+                                         : std::to_string(p.network.statistics_samples);
+     }},
     {"ranks", [](const PlanAndNetwork& p) { return std::to_string(p.plan.ranks); }},
     {"ranks offered", [](const PlanAndNetwork& p) { return std::to_string(p.plan.ranks_offered); }},
     {"planned for", [](const PlanAndNetwork& p) { return p.plan.machine_name; }},

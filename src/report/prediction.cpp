@@ -72,9 +72,12 @@ Table memory_table(const MemoryUse& memory) {
     table.rows.push_back(
         {std::string(name_of(static_cast<TensorClass>(i))), readable(persistent), readable(arena)});
   }
-  table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
-  table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
-  table.rows.push_back({"samples held by the data source", readable(memory.data), ""});
+  if (memory.arena > memory.fullest)
+    table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
+  if (memory.workspace.value > 0)
+    table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
+  if (memory.data.value > 0)
+    table.rows.push_back({"samples held by the data source", readable(memory.data), ""});
   return table;
 }
 

@@ -102,6 +102,22 @@ TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
   }
 }
 
+/// The estimates prefer two micro-batches here, but leave out the sums that these repeat.
+TEST(MemoryChoices, MoreFreedomMakesNoSlowerPlan) {
+  const Network network = read_network("resnet18", {.batch = 64, .input_size = {}});
+  const MachineProfile machine = read_machine("lassen");
+  for (const std::int64_t mebibytes : {500, 525, 550}) {
+    SCOPED_TRACE(mebibytes);
+    const auto step_with = [&](const FreeMemoryOptions& free) {
+      PlanningOptions options;
+      options.memory_limit = {mebibytes << 20};
+      options.free = free;
+      return plan(network, "resnet18", 2, machine, options).recommended.prediction->step;
+    };
+    EXPECT_LE(step_with(all).value, step_with({false, true, true}).value);
+  }
+}
+
 TEST(MemoryChoices, AsFewLayersAsNeededAreMadeAgain) {
   const Network network = small_resnet(8, 32);
   const Bytes given = least_of(plan_within(network, 1, {}, nothing, true));

@@ -39,7 +39,8 @@ constexpr const char* explain_legend =
 sums: collectives that kernels wait for (partial sums, statistics). reduction: sums of gradients.
 halo: exchanges between layers that are split alike. redistribution: between layers that are not.
 Both count packing. An exchange counts at each of the two blocks that it connects: rows do not add
-up to the step. Behind an all-reduce, plan prints the rest of a block as R: its work is repeated.
+up to the step. A next best below zero costs less here, but kernels would hide less of its
+communication. Behind an all-reduce, plan prints the rest of a block as R: its work is repeated.
 )";
 
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {

@@ -68,6 +68,11 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
   return table;
 }
 
+constexpr const char* layers_legend =
+    R"(Milliseconds, the mean over the ranks. Messages count only while no kernel runs beside them.
+exchange: halos and redistributions. collective: sums of gradients, statistics and partial results.
+)";
+
 void predict(const PredictOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
   const MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
@@ -76,7 +81,7 @@ void predict(const PredictOptions& options) {
     fmt::print("{}\n", to_json(planned, prediction).dump());
     return;
   }
-  fmt::print("{}\n", to_text(layer_table(planned, prediction)));
+  fmt::print("{}{}\n", to_text(layer_table(planned, prediction)), layers_legend);
   fmt::print("step    {} ms predicted, {}, batch {}\n", milliseconds(prediction.step),
              counted(planned.plan.ranks, "rank"), planned.network.batch);
   fmt::print("kernels {}\n", kernels_text(prediction.kernels));
