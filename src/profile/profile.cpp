@@ -30,8 +30,8 @@ MachineProfile start_from(const MachineProfile& base, const ProfileRequest& requ
   return fresh;
 }
 
-/// Returns one level of ranks with a device each. Its rates are those of the device's memory, in
-/// which a single rank exchanges with itself; measured links replace them.
+/// Returns one machine level on which each rank has a device of its own. The level's bandwidth is
+/// that of the device's memory, which is right for one rank. Measured links replace it later.
 std::vector<Level> level_of_devices(const DeviceRates& device, int ranks) {
   return {{.name = "gpu",
            .ranks = ranks,

@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// One plan on one machine. A layer's memory: its buffers on the rank that needs most memory. It
-/// counts buffers that persist, or that live at the op at which most bytes live.
+/// One plan on one machine. `memory` is that of the rank that needs most, at the op where its use
+/// peaks. A layer's memory counts its persistent buffers and those that are alive at that op.
 struct PlanSide {
   const PlanAndNetwork& planned;
   PlanPrediction prediction;

@@ -45,8 +45,8 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
   }
 }
 
-/// Returns the expected tensors of the first step, on rank 0: from the dump, or from an undivided
-/// run.
+/// Returns the tensors that the first step should give: those of the file of --against, or those
+/// of an undivided run. Only rank 0 calls it.
 std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request,
                                    const TrainingSettings& settings, Backend& backend,
                                    DataSource& data, const std::vector<NamedTensor>& actual) {

@@ -175,7 +175,7 @@ TEST(Constants, ThatCanNotBeAreRefusedByName) {
          model.floats("f", {1, 1, 1, 4}, {1, 3, 2, 2})
              .node("Transpose", {"f"}, {"s"}, {{"perm", Integers{0, 0, 0, 0}}});
        },
-       "s (Transpose, opset 13): (0, 0, 0, 0), which is no permutation of 4 axes"},
+       "s (Transpose, opset 13): perm (0, 0, 0, 0), which is no permutation of 4 axes"},
       {"positions that are not there, found by who reads them",
        [](OnnxModel& model) {
          model.integers("p", {7}).integers("d", {1, 12}).node("Gather", {"d", "p"}, {"s"});
@@ -223,8 +223,9 @@ TEST(Constants, PermutationsOfActivationsNameEachAxisOnce) {
   model.input("x", {1, 3, 2, 2})
       .node("Transpose", {"x"}, {"y"}, {{"perm", Integers{0, 0, 0, 0}}})
       .output("y");
-  EXPECT_THAT(test::message_of<InputError>([&] { imported(model, true); }),
-              EndsWith("y (Transpose, opset 13): (0, 0, 0, 0), which is no permutation of 4 axes"));
+  EXPECT_THAT(
+      test::message_of<InputError>([&] { imported(model, true); }),
+      EndsWith("y (Transpose, opset 13): perm (0, 0, 0, 0), which is no permutation of 4 axes"));
 }
 
 TEST(Constants, NamesThatAreNoTextAreMadeText) {

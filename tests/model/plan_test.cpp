@@ -252,7 +252,7 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})",
        "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 2, "layers": ["data", "conv1"]}]})",
-       "at /stages/0/layers: layer bn1 is missing: there is one stage for now, which holds all "
+       "at /stages/0/layers: layer bn1 is missing; a plan has one stage, which lists all "
        "layers"},
       {R"(, "decompositon": "N2"})",
        "unknown key \"decompositon\" (did you mean \"decomposition\"?)"},

@@ -147,7 +147,7 @@ void add_data(CLI::App& program, const CommandLine&) {
   CLI::App* mesh = add_kind(*data, "mesh", "Random smooth 2-D mesh maps: which cells are tangled?",
                             *mesh_options, 128);
   mesh->add_option("--block", mesh_options->block,
-                   "number of cells along each side that one output position of the network covers")
+                   "side, in cells, of the square that one output position of the network covers")
       ->check(positive())
       ->capture_default_str();
   mesh->add_flag("--labels", mesh_options->labels,

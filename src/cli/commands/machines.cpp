@@ -30,8 +30,8 @@ std::string teraflops(const DeviceRates& device, Math math) {
   return rate > 0 ? fmt::format("{:.4g}", rate / 1e12) : "-";
 }
 
-/// "node 12 (24 shared), gpu 60": GB/s of one message at each level. In parentheses: GB/s that the
-/// ranks of a group share on their way out of it.
+/// Returns a text such as "node 12 (24 shared), gpu 60": the GB/s of one message at each level. In
+/// parentheses stand the GB/s that a node's ranks share when they send out of the node.
 std::string links_of(const MachineProfile& machine) {
   std::string text;
   for (const Level& level : machine.levels) {

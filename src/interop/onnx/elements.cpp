@@ -200,7 +200,8 @@ void softmax(const Operation& op) {
 
 void dropout(const Operation& op) {
   const double ratio = op.scalar("ratio", 1).value_or(0.5);
-  need(ratio >= 0 && ratio < 1, fmt::format("a ratio of {}", ratio));
+  need(ratio >= 0 && ratio < 1,
+       fmt::format("a ratio of {}, expected at least 0 and below 1", ratio));
   if (ratio == 0) return identity(op);
   op.point_wise(LayerKind::Dropout, {op.tensor(0)}, {{"probability", ratio}});
 }

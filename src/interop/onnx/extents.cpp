@@ -26,7 +26,7 @@ void need_permutation(const std::vector<std::int64_t>& order, std::size_t rank) 
   std::sort(sorted.begin(), sorted.end());
   std::iota(axes.begin(), axes.end(), 0);
   need(sorted == axes,
-       fmt::format("({}), which is no permutation of {} axes", fmt::join(order, ", "), rank));
+       fmt::format("perm ({}), which is no permutation of {} axes", fmt::join(order, ", "), rank));
 }
 
 Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) {

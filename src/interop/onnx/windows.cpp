@@ -247,11 +247,17 @@ void transposed_convolution(const Operation& op) {
   op.layer(LayerKind::TransposedConvolution, x, output, attributes, parameters);
 }
 
+/// Returns the extents of the windows that slide over the image x.
+std::vector<std::int64_t> kernel_over(const Operation& op, const Tensor& x) {
+  std::vector<std::int64_t> kernel = op.node.integers("kernel_shape");
+  need(kernel.size() == x.dims.size() - 2,
+       fmt::format("kernel_shape of {} numbers, expected {}", kernel.size(), x.dims.size() - 2));
+  return kernel;
+}
+
 void max_pool(const Operation& op) {
   const Tensor x = op.image(0, 1);
-  const auto kernel = op.node.integers("kernel_shape");
-  need(kernel.size() == x.dims.size() - 2,
-       "a kernel_shape of another number of axes than the input");
+  const std::vector<std::int64_t> kernel = kernel_over(op, x);
   Windows windows = window_of(op, kernel);
   pad_automatically(op, op.graph.shape(x), kernel.size(), windows);
   round_up(op, op.graph.shape(x), windows);
@@ -262,9 +268,7 @@ void max_pool(const Operation& op) {
 void average_pool(const Operation& op) {
   const Tensor x = op.image(0, 1);
   const Shape& shape = op.graph.shape(x);
-  const auto kernel = op.node.integers("kernel_shape");
-  need(kernel.size() == x.dims.size() - 2,
-       "a kernel_shape of another number of axes than the input");
+  const std::vector<std::int64_t> kernel = kernel_over(op, x);
   Windows windows = window_of(op, kernel);
   pad_automatically(op, shape, kernel.size(), windows);
   const bool padded = std::any_of(windows.begin(), windows.end(), [](const Window& window) {

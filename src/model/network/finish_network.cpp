@@ -379,8 +379,8 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
     return BadMicroBatches{
         "/statistics_samples",
         network.local_statistics
-            ? fmt::format("\"local\" takes statistics over all samples of a rank, which {} "
-                          "micro-batches would cut; expected a number of samples",
+            ? fmt::format("\"local\" needs all samples of a rank at once, but {} micro-batches "
+                          "divide them; expected a number of samples",
                           parts)
             : fmt::format("batch normalization takes its statistics over {} samples, which do not "
                           "fit into micro-batches of {} (batch {} in {} parts)",

@@ -53,14 +53,15 @@ constexpr Reach better(Reach a, Reach b) {
 }
 
 /// The common part of the blocks of two splits of one axis, `home` and `wanted`, on the rank where
-/// it is smallest. Shares assume blocks of equal length. All numbers are upper bounds for that
-/// rank: unknown parts count as common and near. "Near" means in the rank's innermost group.
+/// it is smallest. Shares assume blocks of equal length. A block is near if a rank of the same
+/// innermost group has it. All numbers are upper bounds for that rank: unknown parts count as
+/// common and near.
 struct Meeting {
   /// 0: on some rank the home block and the wanted block have nothing in common; 1: not known
   float common = 1;
-  float near_home = 1;     ///< share of a rank's wanted block that is near in home blocks
+  float near_home = 1;     ///< share of a rank's wanted block that near home blocks hold
   float near_homes = 1;    ///< number of those home blocks
-  float near_wanted = 1;   ///< share of a rank's home block that is near in wanted blocks
+  float near_wanted = 1;   ///< share of a rank's home block that near wanted blocks read
   float near_readers = 1;  ///< number of those wanted blocks
   Reach home_reach = Reach::All, wanted_reach = Reach::All;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;

@@ -320,7 +320,7 @@ class Reader {
     for (const Layer& layer : network_.layers) {
       if (std::ranges::find(names, layer.name) == names.end()) {
         fail("/stages/0/layers",
-             fmt::format("layer {} is missing: there is one stage for now, which holds all layers",
+             fmt::format("layer {} is missing; a plan has one stage, which lists all layers",
                          layer.name));
       }
     }

@@ -30,7 +30,7 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
   std::vector<std::vector<double>> samples(static_cast<std::size_t>(team.size()));
   std::vector<double> means;  ///< per sample, over the ranks that take part
   Seconds start = clock.now(), spent{};
-  /// Adds a round of all ranks' samples, and updates the time spent since `start`.
+  /// Gathers the latest sample of each rank, and updates the time spent since `start`.
   const auto add = [&](std::vector<double> mine) {
     const std::size_t round = mine.size();
     mine.push_back((clock.now() - start).value);

@@ -39,8 +39,8 @@ Captured capture(cudaStream_t stream, const std::function<void()>& enqueue) {
 Graph::Graph(cudaStream_t stream, const std::function<void()>& enqueue) {
   const Captured graph = capture(stream, enqueue);
   check_cuda(cudaGraphInstantiate(&ready_, graph.get(), 0), "instantiating a graph");
-  if (const cudaError_t status = cudaGraphUpload(ready_, stream);
-      status != cudaSuccess) {  // else the first launch would upload it, and take longer
+  // Without this upload, the first launch would upload the graph, and take longer.
+  if (const cudaError_t status = cudaGraphUpload(ready_, stream); status != cudaSuccess) {
     cudaGraphExecDestroy(ready_);
     check_cuda(status, "sending a graph to the device");
   }

@@ -13,8 +13,8 @@ struct ProcessorClock {
   __device__ std::int64_t operator()() const { return clock64(); }
 };
 
-/// Blocks do not wait for each other, so none waits for a block that has no place on the device
-/// yet.
+/// Copies memory at a limited rate. Thread blocks never wait for each other, so the kernel cannot
+/// deadlock where the device has no room for all of them at once.
 __global__ void __launch_bounds__(TrafficPlan::threads)
     copy_beside(TrafficPlan plan, Words* to, const Words* from) {
   cuda_kernels::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to,

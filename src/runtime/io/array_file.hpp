@@ -67,8 +67,8 @@ class DataSetWriter {
   virtual void finish() = 0;
 };
 
-/// Creates x.npy and y.npy in the folder `path`. This function and the writer's throw
-/// EnvironmentError.
+/// Creates x.npy and y.npy in the folder `path`. Throws EnvironmentError; so do the functions of
+/// the writer.
 std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape);
 /// Writes one row-major array of F32. Throws EnvironmentError.
 void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,

@@ -264,7 +264,7 @@ TEST(NcclCommunicator, LooksAfterReplaysAsAfterCalls) {
         EXPECT_EQ(
             message,
             fmt::format(
-                "rank {}: a replay of captured calls with ranks [0, 1]: no answer within 0.05 s",
+                "rank {}: a replay of a CUDA graph with ranks [0, 1]: no answer within 0.05 s",
                 communicator.rank()));
       },
       {.timeout = {0.05}});

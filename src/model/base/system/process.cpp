@@ -36,7 +36,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// Executes the program. Runs in the child between fork and exec, so it makes only calls that are
+/// Executes the command. Runs in the child between fork and exec, so it makes only calls that are
 /// safe there.
 [[noreturn]] void become(const ProcessStart& start, char* const* command, char* const* environment,
                          int failure_pipe) {

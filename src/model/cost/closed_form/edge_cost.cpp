@@ -11,7 +11,8 @@
 namespace stratplan {
 namespace {
 
-/// The elements that one block needs from the other end's blocks.
+/// What one block at one end of an edge reads from the blocks at the other end. Its own place is
+/// the run of blocks there that it would read if all blocks were equally long.
 struct Place {
   std::int64_t needed = 0, blocks = 0;  ///< counted with repetitions
   std::int64_t own = 0,

@@ -13,7 +13,8 @@ GroupShapes::GroupShapes(const GridSpace& space, Topology placement, std::span<c
 
 const GroupShapes::Along& GroupShapes::along(DimSet dims) const {
   const auto known = known_.find(dims);
-  SP_ASSERT(known != known_.end(), "a set of dimensions that was not named");
+  SP_ASSERT(known != known_.end(), "dimensions that are not among the {} sets of the constructor",
+            known_.size());
   return known->second;
 }
 

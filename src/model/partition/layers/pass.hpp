@@ -90,8 +90,8 @@ struct LoadPass {
 };
 
 /// A collective over the ranks that differ from this rank only along `dims`. With `blocks`, only
-/// those blocks along N take part. A bucket's collective runs over the ranks that the bucket is
-/// reduced over. Nothing is done if this rank is the only member.
+/// ranks with those blocks along N take part. A bucket's collective runs over the ranks over which
+/// the bucket is reduced. Nothing is done if this rank is the only member.
 struct CollectivePass {
   Collective op = Collective::AllReduce;
   Use from, to;  ///< AllReduce works in place: both are equal

@@ -22,7 +22,7 @@ namespace stratplan {
 struct SplitPiece {
   Region output;
   Region input;
-  Window window;  ///< from input to output along the axis that is cut, with local padding
+  Window window;  ///< along the axis that is cut, with the piece's own padding
   friend bool operator==(const SplitPiece&, const SplitPiece&) = default;
 };
 

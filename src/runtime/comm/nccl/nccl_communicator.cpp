@@ -33,7 +33,7 @@ ncclDataType_t nccl_type(DataType type) {
     case DataType::BF16: return ncclBfloat16;
     case DataType::I32: return ncclInt32;
   }
-  SP_ASSERT(false, "no type of NCCL's for {}", name_of(type));
+  SP_ASSERT(false, "no NCCL type for {}", name_of(type));
   return ncclNumTypes;
 }
 
@@ -308,7 +308,7 @@ void NcclCommunicator::copy(Stream stream, const void* from, void* to, Bytes byt
 
 /// A replay contains calls on all streams and with different ranks, so the note names all ranks.
 void NcclCommunicator::replayed() {
-  note(Stream::Compute, "a replay of captured calls", all_);
+  note(Stream::Compute, "a replay of a CUDA graph", all_);
   ++call(Stream::Compute).under_way;
 }
 

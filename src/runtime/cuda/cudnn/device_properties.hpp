@@ -1,6 +1,6 @@
 #pragma once
-// The device for which cuDNN makes plans. cuDNN needs no device for that, only a description. So
-// plans for GPU clusters can be made, and their workspaces known, on a machine without a GPU.
+// Descriptions of GPUs. cuDNN makes its execution plans from a description, without the GPU. So the
+// scratch memory of a cluster's kernels is known on a machine without a GPU.
 #include <string>
 
 #include "model/base/units.hpp"

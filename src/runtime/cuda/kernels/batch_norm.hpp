@@ -59,8 +59,8 @@ inline std::int64_t sums_elements(const Kernel& kernel) {
 inline Bytes group_sums_bytes(const Kernel& kernel) {
   return {shares_moments(kernel) ? sums_elements(kernel) * size_of(DataType::F64) : 0};
 }
-/// Returns each channel's sums over its group, made in `room`. If each channel has its own
-/// statistics, returns `sums` itself, to which `factors` are not applied.
+/// Returns, for each channel, the sum over its group of channels, weighted by `factors`. The sums
+/// are written to `room`. If each channel has its own statistics, returns `sums`, unweighted.
 template <class Launch>
 const double* group_sums(const Kernel& kernel, const double* sums, const float* factors, void* room,
                          const Launch& launch) {

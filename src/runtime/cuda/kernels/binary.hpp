@@ -118,7 +118,7 @@ struct BinaryGradientPart {
   Repeated<T> a, b, dy;
   Divisor plan_parts, plan_elements;
   Divisor c, w, h, d;  ///< extents of the input
-  /// extents of the terms: y's if the input has one, else 1
+  /// terms per element along each axis: y's extent where the input's extent is 1, else 1
   Divisor more_c, more_w, more_h, more_d;
   double* sums;
 
