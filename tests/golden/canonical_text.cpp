@@ -342,9 +342,12 @@ class Writer {
   void write(const ParameterSlice& slice) {
     const auto& [what, layer, region, global, value, gradient, velocity, mean_square, sharers,
                  shares] = slice;
+    // A name numbers its buffer. In one call, the order of the names would be the compiler's choice.
+    const std::string fourth = name(mean_square), third = name(velocity), second = name(gradient),
+                      first = name(value);
     line("{} of layer {} at {} of {}: {} gradient {} velocity {} mean square {} shared by {} as {}",
-         word(what), layer, text_of(region), text_of(global), name(value), name(gradient),
-         name(velocity), name(mean_square), fmt::join(sharers, ","), fmt::join(shares, ","));
+         word(what), layer, text_of(region), text_of(global), first, second, third, fourth,
+         fmt::join(sharers, ","), fmt::join(shares, ","));
   }
   void write(const RunningStatistics& statistics) {
     const auto& [layer, region, global, value] = statistics;
