@@ -11,7 +11,6 @@
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
 #include "model/base/text.hpp"
-#include "model/cost/memory.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
 #include "planner/baselines.hpp"
@@ -272,21 +271,17 @@ Plan MemoryChoices::plan_of(const Choice& choice) const {
   return plan;
 }
 
-Bytes MemoryChoices::peak_of(const Plan& plan, const Network& network) const {
-  return peak_memory(modelled_programs(plan, network), machine_).total();
-}
-
 /// Recomputes as few blocks as make the plan fit, ordered by the memory that they save for their
 /// time. Returns the plan's peak.
 Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
   const Variant& variant = variants_[choice.variant];
-  const Bytes kept = peak_of(plan, variant.network);
+  const Bytes kept = peak_memory(plan, variant.network, machine_);
   if (kept <= limit || choice.recomputed.memory == choice.kept.memory) return kept;
   const std::vector<Remaking> all =
       remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
   const auto peak_with = [&](std::size_t count) {
     plan.execution.recompute = first_of(all, count);
-    return peak_of(plan, variant.network);
+    return peak_memory(plan, variant.network, machine_);
   };
   std::size_t too_few = 0, enough = all.size();
   Bytes peak = peak_with(enough);

@@ -111,7 +111,6 @@ class MemoryChoices {
   Outcome play(const Choice& choice, Bytes limit) const;
   Outcome play(const Point& point) const;
   Bytes remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const;
-  Bytes peak_of(const Plan& plan, const Network& network) const;
   Considered named(const Choice& choice, Plan plan) const;
   void play_promising(Bytes limit);
   std::vector<Outcome> play_all(const std::vector<Choice>& choices, Bytes limit);

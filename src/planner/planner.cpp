@@ -11,7 +11,6 @@
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/base/text.hpp"
-#include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lowering/lower.hpp"
@@ -306,10 +305,6 @@ class Planning {
     return plan;
   }
 
-  Bytes peak_of(const Plan& plan) const {
-    return peak_memory(modelled_programs(plan, network_), machine_).total();
-  }
-
   /// `sum`: the plan's quick estimate, if it is already known.
   Considered priced(const std::string& name, Plan plan, bool thorough = true,
                     std::optional<QuickEstimate> sum = {}) {
@@ -420,7 +415,9 @@ class Planning {
   }
 
   void price_baselines() {
-    const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan)); };
+    const Fits plan_fits = [&](const Plan& plan) {
+      return fits(peak_memory(plan, network_, machine_));
+    };
     std::vector<Baseline> all =
         baselines(network_, ranks_, machine_, options_.execution, plan_fits);
     if (ranks_ > most_ranks_of_their_own) keep_best_on_fewer_ranks(all);

@@ -60,6 +60,21 @@ Prediction predict(const Plan& plan, const Network& network, const MachineProfil
   return predict(modelled_programs(plan, network), machine);
 }
 
+Bytes peak_memory(const Plan& plan, const Network& network, const MachineProfile& machine) {
+  constexpr std::int64_t lowered = 4;
+  const std::int64_t parts = network.training.micro_batches;
+  if (parts <= lowered) return peak_memory(modelled_programs(plan, network), machine).total();
+  Network shortened = network;
+  shortened.batch = lowered * network.micro_batch();
+  shortened.training.micro_batches = lowered;
+  Bytes most{};
+  for (const Program& program : modelled_programs(plan, shortened)) {
+    const MemoryUse use = peak_memory(program, machine);
+    most = std::max(most, use.total() + use.data * (parts - lowered) / lowered);
+  }
+  return most;
+}
+
 std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
                                                            const MachineProfile& machine) {
   std::map<std::string, std::string> fastest;

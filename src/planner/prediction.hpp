@@ -23,6 +23,10 @@ std::vector<Program> modelled_programs(const Plan& plan, const Network& network)
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 
+/// Returns the peak memory of the rank that needs most. Programs repeat themselves from the second
+/// micro-batch to the last but one. So a few micro-batches are lowered, however many there are.
+Bytes peak_memory(const Plan& plan, const Network& network, const MachineProfile& machine);
+
 /// Execution::implementations of the kernels that were measured.
 std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
                                                            const MachineProfile& machine);

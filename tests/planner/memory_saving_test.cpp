@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "model/base/error.hpp"
+#include "model/cost/memory.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "planner/lower_bound.hpp"
 #include "planner/prediction.hpp"
@@ -106,15 +107,51 @@ TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
 TEST(MemoryChoices, MoreFreedomMakesNoSlowerPlan) {
   const Network network = read_network("resnet18", {.batch = 64, .input_size = {}});
   const MachineProfile machine = read_machine("lassen");
-  for (const std::int64_t mebibytes : {500, 525, 550}) {
-    SCOPED_TRACE(mebibytes);
-    const auto step_with = [&](const FreeMemoryOptions& free) {
-      PlanningOptions options;
-      options.memory_limit = {mebibytes << 20};
-      options.free = free;
-      return plan(network, "resnet18", 2, machine, options).recommended.prediction->step;
-    };
-    EXPECT_LE(step_with(all).value, step_with({false, true, true}).value);
+  const auto step_with = [&](const FreeMemoryOptions& free) {
+    PlanningOptions options;
+    options.memory_limit = {std::int64_t{525} << 20};
+    options.free = free;
+    return plan(network, "resnet18", 2, machine, options).recommended.prediction->step.value;
+  };
+  EXPECT_LE(step_with(all), step_with({false, true, true}));
+}
+
+struct RepeatedCase {
+  const char* name;
+  Network network;
+  const char* grid;
+  std::int64_t micro_batches;
+  int sharding;
+  bool recomputes;
+};
+
+/// However many micro-batches there are, few are lowered, and the memory is that of all.
+TEST(PeakMemory, IsThatOfAllMicroBatches) {
+  const RepeatedCase cases[] = {
+      {"few", small_resnet(64), "N2", 2, 0, false},
+      {"as many as are lowered", small_resnet(64), "N2", 4, 0, false},
+      {"one more", small_mesh(40, {3, 1, 16, 16}), "N2", 5, 0, false},
+      {"many", small_resnet(64), "N2", 32, 0, false},
+      {"in space", small_mesh(64, {3, 1, 16, 16}), "H2 W2", 64, 0, false},
+      {"recomputed", small_resnet(64, 32), "N4", 16, 0, true},
+      {"sharded optimizer's state", small_perceptron(64), "N4", 8, 1, false},
+      {"sharded gradients", small_resnet(64), "N4", 8, 2, true},
+      {"sharded parameters", small_perceptron(64), "N2", 16, 3, false},
+      {"filters", small_perceptron(64), "F2", 16, 0, false},
+  };
+  for (const RepeatedCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    Network samples = c.network;
+    samples.statistics_samples = c.network.batch / c.micro_batches;
+    const Network network = with_micro_batches(samples, c.micro_batches).value();
+    Plan plan = uniform_plan(network, Decomposition::parse(c.grid));
+    plan.execution.sharding = c.sharding;
+    if (c.recomputes) plan.execution.recompute = layers_to_recompute(network);
+    const MachineProfile machine = small_machine();
+
+    const Bytes of_all = peak_memory(modelled_programs(plan, network), machine).total();
+
+    EXPECT_EQ(peak_memory(plan, network, machine).value, of_all.value);
   }
 }
 
