@@ -453,7 +453,7 @@ TEST(Import, RefusesConstantsThatAreNone) {
               HasSubstr("r (Range, opset 13): a range whose start, limit or step has 0 elements, "
                         "expected one"));
   EXPECT_THAT(refusal(twice),
-              HasSubstr("t (Transpose, opset 13): (0, 0), which is no permutation"));
+              HasSubstr("t (Transpose, opset 13): perm (0, 0), which is no permutation"));
   EXPECT_THAT(refusal(nan), HasSubstr("where an integer belongs"));
   EXPECT_THAT(refusal(negative), HasSubstr("tensor bad: an extent of -4"));
   EXPECT_THAT(refusal(text),
