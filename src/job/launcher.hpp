@@ -21,7 +21,7 @@ struct Launch {
   std::optional<std::filesystem::path> standard_output;
   /// SIGTERM, SIGUSR1 and the first SIGINT ask the ranks for a checkpoint, instead of ending them
   bool makes_checkpoints = false;
-  bool mpi = true;  ///< whether this program was built with MPI
+  bool mpi = true;  ///< whether this program was built with Open MPI
   /// polled while the job runs; when it returns true, the job is ended with exit code 6; nothing:
   /// never
   std::function<bool()> hangs{};

@@ -13,7 +13,7 @@
 #include "model/base/system/cpu_time.hpp"
 #include "model/base/system/process.hpp"
 #include "model/plan/timings.hpp"
-#include "runtime/device/backend.hpp"
+#include "runtime/comm/mpi.hpp"
 #include "tuner/measuring.hpp"
 
 namespace stratplan {
@@ -88,7 +88,7 @@ class Runner {
     log_.phase("running one undivided step, for comparison");
     const auto result =
         launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}),
-                "/dev/null", false, mpi_part().built});
+                "/dev/null", false, built_with_open_mpi()});
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
@@ -156,9 +156,9 @@ class Runner {
                                   "--warmup", std::to_string(warmup),
                                   "-o",       timings.string()};
     if (round == 0) more.insert(more.end(), {"--against", dump().string()});
-    const auto result =
-        launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
-                arguments(tuned.folder / "plan.json", more), "/dev/null", false, mpi_part().built});
+    const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
+                                arguments(tuned.folder / "plan.json", more), "/dev/null", false,
+                                built_with_open_mpi()});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
       fail(result, tuned.name);
     // If verification fails, mpirun ends the run without waiting for its ranks. Their processor

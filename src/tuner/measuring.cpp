@@ -15,6 +15,7 @@
 #include "model/base/json/json.hpp"
 #include "planner/prediction.hpp"
 #include "profile/drift.hpp"
+#include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
 #include "runtime/device/backend.hpp"
 
@@ -118,9 +119,10 @@ MachineProfile Measuring::known() const {
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
       (device_ && machine.provenance.text("device") != device_->name))
     machine.measured_ranks = 0;
-  forget_other_transports(machine, ranks_ == 1                             ? ""
-                                   : uses_mpirun(ranks_, mpi_part().built) ? mpi_part().description
-                                                                           : "sockets");
+  forget_other_transports(machine, ranks_ == 1 ? ""
+                                   : uses_mpirun(ranks_, built_with_open_mpi())
+                                       ? mpi_part().description
+                                       : "sockets");
   return machine;
 }
 
@@ -136,7 +138,7 @@ void Measuring::measure(const ProfileRequest& request, const std::filesystem::pa
               {"profile", "--request", file.string(), "-o", output.string(), "--backend", backend_},
               {},
               false,
-              mpi_part().built});
+              built_with_open_mpi()});
   std::filesystem::remove(file);
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
 }

@@ -39,14 +39,14 @@ gone() {
 
 sp() { "$program" "$@"; }
 
-# needs_mpi: ends the script as skipped if ranks cannot be started.
+# needs_mpi: ends the script as skipped if the program starts no ranks under mpirun.
 needs_mpi() {
   if ! command -v mpirun >/dev/null; then
     echo "skipped: no mpirun"
     exit 77
   fi
-  if ! sp doctor --json | grep -q '"mpi":{"built":true'; then
-    echo "skipped: built without MPI"
+  if ! sp doctor --json | grep -q '"mpi":{"built":true,"description":"Open MPI'; then
+    echo "skipped: built without Open MPI"
     exit 77
   fi
 }

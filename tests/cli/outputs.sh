@@ -91,7 +91,7 @@ nothing_open() { "$@" 0<&- 1>&- 2>&-; }
 expect 0 "" nothing_open sp launch out --steps 3 -o closed.json
 check "timings of it" grep -q '"losses"' closed.json
 mpi=() # a job whose ranks mpirun starts
-if command -v mpirun >/dev/null && sp doctor --json 2>/dev/null | grep -q '"mpi":{"built":true'; then mpi=("run out --steps 1"); fi
+(needs_mpi >/dev/null 2>&1) && mpi=("run out --steps 1")
 for command in "${mpi[@]}" "plan tiny -n 2" "plan tiny -n 2 --json" "--help" "machines --json" "run one.json --steps 1" "launch out --steps 1"; do
   # shellcheck disable=SC2086
   expect 141 "" unread sp $command

@@ -21,6 +21,7 @@
 #include "model/machine/machine_profile.hpp"
 #include "model/network/onnx.hpp"
 #include "report/table.hpp"
+#include "runtime/comm/mpi.hpp"
 #include "runtime/device/backend.hpp"
 
 namespace stratplan {
@@ -105,7 +106,11 @@ std::vector<Finding> what_was_found() {
   const auto networks = shipped("networks"), machines = shipped("machines");
   return {{"cores", true, true, fmt::format("{} ({})", usable_cores(), cpu_model()), ""},
           {"memory", true, true, readable(memory), ""},
-          {"mpirun", mpirun.has_value(), true, mpirun.value_or("not found"),
+          {"mpirun", mpirun.has_value(), true,
+           mpirun.value_or("not found") +
+               (mpi_part().built && !built_with_open_mpi()
+                    ? " is yours to call: the program calls only Open MPI's, else it uses sockets"
+                    : ""),
            "apt-get install openmpi-bin"},
           cache(),
           local_profiles(),

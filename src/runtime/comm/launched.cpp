@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/comm/mpi.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 namespace {
@@ -27,6 +28,11 @@ bool launched_by_mpi() {
   // srun sets this variable in every job step; an interactive shell may be a step of one task.
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   return tasks && std::atoi(tasks) > 1;
+}
+
+bool built_with_open_mpi() {
+  const PartInfo mpi = mpi_part();
+  return mpi.built && mpi.description.starts_with("Open MPI");
 }
 
 int launched_rank() {

@@ -20,6 +20,10 @@ namespace stratplan {
 /// this process as one of its ranks.
 bool launched_by_mpi();
 
+/// Whether this program was built with Open MPI, with whose mpirun it starts ranks itself. The
+/// launchers of other MPI libraries take other options.
+bool built_with_open_mpi();
+
 /// Returns this process's rank from the environment variables of launchers (this program's own
 /// among them), without starting MPI. -1: the process is no rank, or its launcher sets no variable.
 int launched_rank();
