@@ -51,6 +51,7 @@ struct Layer {
   /// positive factors and without a bias.
   bool passes_scales() const;
   /// The number of terms of the longest sum in output, input gradient and parameter gradients.
+  /// Windows without parameters count as 1: they are small, or their sums are taken in double.
   double longest_sum() const;
   /// Whether every output channel sums over all input channels: a contraction with one group. In
   /// all other layers, F and C split the same channels.

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "model/base/assert.hpp"
 #include "runtime/device/host_backend.hpp"
 
 namespace stratplan::reference {
@@ -55,6 +56,8 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
 /// Returns `count` sums in double, set to zero, in the kernel's workspace: one per element of its
 /// first write.
 inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
+  SP_ASSERT(call.workspace, "workspace_of() in reference_backend.cpp lacks a kernel of {} sums",
+            count);
   const std::span sums(static_cast<double*>(call.workspace), static_cast<std::size_t>(count));
   std::ranges::fill(sums, 0.0);
   return sums;

@@ -64,9 +64,12 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
       decisions.back().op = i;
       continue;
     }
+    const Region& held = program.buffer(buffer).region;
+    const Shape& output = network.layer(op.layer).output;
+    SP_ASSERT(intersect(held, whole(output)) == held, "{}: {} decisions, not all in the output",
+              network.layer(op.layer).name, held.elements());
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
-    decisions.push_back(
-        {i, buffer, {program.buffer(buffer).region, network.layer(op.layer).output, {}}, places});
+    decisions.push_back({i, buffer, {held, output, {}}, places});
     if (kernel.kind == KernelKind::PointwiseForward) {
       const auto [low, high] = kernel.as<Activation>().jumps();
       decisions.back().low = static_cast<float>(low);

@@ -50,7 +50,9 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
                                              DataSource& data);
 
 /// Returns the buffer that holds the op's decisions, which its gradient reads: the values whose
-/// signs or limits it asks, or the places of maxima. Returns -1 if there is none.
+/// signs or limits it asks, or the places of maxima. Returns -1 if there is none. The buffer must
+/// have the extents of the layer's output. When it is replaced, the backward kernel must give the
+/// gradient of the replaced decisions, so no other tensor that it reads may depend on their signs.
 BufferId deciding_buffer(const Op& op, const Kernel& kernel);
 
 /// The origin of the expected numbers. The second comparison makes an undivided run of its own, so
