@@ -342,7 +342,7 @@ class Writer {
   void write(const ParameterSlice& slice) {
     const auto& [what, layer, region, global, value, gradient, velocity, mean_square, sharers,
                  shares] = slice;
-    // A name numbers its buffer. In one call, the order of the names would be the compiler's choice.
+    // A name numbers its buffer. In one call, the compiler would choose the order of the names.
     const std::string fourth = name(mean_square), third = name(velocity), second = name(gradient),
                       first = name(value);
     line("{} of layer {} at {} of {}: {} gradient {} velocity {} mean square {} shared by {} as {}",
