@@ -155,8 +155,8 @@ std::string to_text(const Allocation& allocation) {
 }
 
 /// oneDNN allocates a context and a list of arguments in each execution of a primitive, and memory
-/// for packed panels in each matrix product. clang's OpenMP library allocates the state of each loop
-/// that it shares out.
+/// for packed panels in each matrix product. The OpenMP library of clang allocates the state of
+/// each loop that it shares out.
 constexpr std::array<std::string_view, 2> libraries{"libdnnl.so", "libomp.so"};
 
 void expect_none_but_of(std::span<const std::string_view> allowed, const std::string& what) {
