@@ -56,7 +56,8 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 BufferId deciding_buffer(const Op& op, const Kernel& kernel);
 
 /// The origin of the expected numbers. The second comparison makes an undivided run of its own, so
-/// numbers from a file must agree with that run first.
+/// numbers from a file must agree first with an undivided run by rule: without the implementations
+/// that were measured for this plan.
 enum class Expected { FromThisRun, FromFile };
 
 /// Compares the executor's first step, which has just run and was gathered on rank 0 (`actual`),
