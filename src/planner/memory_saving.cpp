@@ -16,6 +16,7 @@
 #include "planner/baselines.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
+#include "planner/recommendation.hpp"
 
 namespace stratplan {
 namespace {
@@ -408,11 +409,10 @@ bool MemoryChoices::try_fewer_micro_batches(Bytes limit, const Search& search) {
   std::vector<Choice> fewer;
   for (const Choice& choice : promising(limit))
     if (choice.variant == v - 1 && fewer.size() < looked_at) fewer.push_back(choice);
-  std::optional<Considered> there;
+  std::vector<Considered> played;
   for (const Outcome& outcome : play_all(fewer, limit))
-    if (outcome.plan &&
-        (!there || outcome.plan->plan->prediction->step < there->plan->prediction->step))
-      there = outcome.plan;
+    if (outcome.plan) played.push_back(*outcome.plan);
+  const Considered* there = fastest(played);
   if (there && !search_for(there->plan.value())) search_around(*there, limit, search);
   return best(limit)->plan->prediction->step < before.prediction->step;
 }

@@ -62,22 +62,10 @@ TEST(Launch, RunsThisProgramAndWaits) {
   EXPECT_GE(result.foreign_load, 0);
 }
 
-// A failing test ends its program with 1, which is not an exit code of stratplan.
-TEST(Launch, MapsUndocumentedCodes) {
-  EXPECT_EQ(
-      launch({1,
-              1,
-              {"--gtest_filter=Launch.DISABLED_FailsOnPurpose", "--gtest_also_run_disabled_tests"},
-              "/dev/null"})
-          .exit_code,
-      6);
-}
-// Not a test of its own: MapsUndocumentedCodes runs it.
-TEST(Launch, DISABLED_FailsOnPurpose) { FAIL(); }
-
-/// Runs one of the disabled tests of this file.
+/// Runs one of the disabled tests of this file, which are no tests of their own: each is a job of
+/// the test beside it.
 LaunchResult launch_test(const std::string& name, const std::string& output,
-                         const std::function<bool()>& hangs) {
+                         const std::function<bool()>& hangs = {}) {
   return launch({1,
                  1,
                  {"--gtest_filter=Launch.DISABLED_" + name, "--gtest_also_run_disabled_tests"},
@@ -87,6 +75,13 @@ LaunchResult launch_test(const std::string& name, const std::string& output,
                  hangs});
 }
 
+// A failing test ends its program with 1, which is not an exit code of stratplan.
+TEST(Launch, MapsUndocumentedCodes) {
+  EXPECT_EQ(launch_test("FailsOnPurpose", "/dev/null").exit_code, 6);
+}
+// Not a test of its own: MapsUndocumentedCodes runs it.
+TEST(Launch, DISABLED_FailsOnPurpose) { FAIL(); }
+
 TEST(Launch, EndsAJobThatIsStopped) {
   const auto stopped = [] {
     const auto processes = descendants_of(getpid());
@@ -94,6 +89,7 @@ TEST(Launch, EndsAJobThatIsStopped) {
   };
   EXPECT_EQ(launch_test("StopsItself", "/dev/null", stopped).exit_code, 6);
 }
+// Not a test of its own: EndsAJobThatIsStopped runs it.
 TEST(Launch, DISABLED_StopsItself) { std::raise(SIGSTOP); }
 
 TEST(Launch, EndsWhatTheJobLeavesBehind) {
@@ -106,6 +102,7 @@ TEST(Launch, EndsWhatTheJobLeavesBehind) {
   ASSERT_GT(child, 0);
   EXPECT_TRUE(state_of_process(child).ended());
 }
+// Not a test of its own: EndsWhatTheJobLeavesBehind runs it.
 TEST(Launch, DISABLED_LeavesAChild) {
   const pid_t child = fork();
   if (child == 0)
