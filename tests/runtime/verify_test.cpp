@@ -11,6 +11,7 @@
 #include "model/plan/plan.hpp"
 #include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
+#include "runtime/device/host_backend.hpp"
 #include "runtime/exec/trainer.hpp"
 #include "runtime/verify/dump.hpp"
 #include "runtime/verify/vanishing_gradients.hpp"
@@ -229,6 +230,70 @@ TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
     }
     EXPECT_GT(turned, 0) << "this test shows nothing";
   }
+}
+
+/// A kernel whose output is off by a relative 2^-18 or less, now up and now down.
+class CoarseKernel final : public HostKernel {
+ public:
+  CoarseKernel(std::unique_ptr<PreparedKernel> exact, std::int64_t outputs)
+      : exact_(std::move(exact)), outputs_(outputs) {}
+  Bytes workspace() const override { return exact_->workspace(); }
+  std::string implementation() const override { return "coarse"; }
+  void run(const KernelCall& call) override {
+    static_cast<HostKernel&>(*exact_).run(call);
+    float* const output = call.write<float>(0);
+    for (std::int64_t i = 0; i < outputs_; ++i)
+      output[i] *= i * 7919 % 13 < 6 ? 1 - 0x1p-18F : 1 + 0x1p-18F;
+  }
+
+ private:
+  std::unique_ptr<PreparedKernel> exact_;
+  std::int64_t outputs_;
+};
+
+/// Has a second implementation of kernels, "coarse".
+class CoarseBackend final : public HostBackend {
+ public:
+  std::string name() const override { return exact_->name(); }
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
+    auto exact = exact_->prepare(kernel, {});
+    if (choice != "coarse") return exact;
+    return std::make_unique<CoarseKernel>(std::move(exact), kernel.y.elements());
+  }
+
+ private:
+  std::unique_ptr<Backend> exact_ = make_backend(cpu_part().built ? "cpu" : "reference", 1);
+};
+
+// A plan on one rank runs whole batches by the implementations that were measured for it.
+// autotune's file of numbers was made by the backend's rule, so decisions turn between the two.
+TEST(Verify, MeasuredImplementationsMayDecideOtherwiseThanAFile) {
+  const Network network = kinky_network();
+  const LayerDecompositions whole(network.layers.size());
+  run_loopback(1, [&](Communicator& communicator) {
+    CoarseBackend backend;
+    const TrainingSettings settings{.seed = 1};
+    SyntheticData data(1);
+    Execution measured;
+    for (const Op& op : lower(network, whole, {}, 0).ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
+        if (compute->kernel.kind == KernelKind::ConvolutionForward)
+          measured.implementations[compute->kernel.key()] = "coarse";
+    const Program program = lower(network, whole, measured, 0);
+    Executor executor(network, program, backend, communicator, data, settings);
+    initialize_parameters(network, program, settings.seed, executor);
+    executor.run(0);
+    const auto expected = undivided_iteration(network, {}, backend, settings, data);
+    const auto actual = gather_iteration(network, program, executor, communicator);
+    EXPECT_FALSE(compare(expected, actual, verification_tolerance(network, {})).passed)
+        << "this test shows nothing";
+    const VerificationResult result =
+        verify_first_step(network, program, measured, settings, backend, data, executor,
+                          communicator, expected, actual, Expected::FromFile);
+    EXPECT_TRUE(result.passed) << result.worst_tensor << " " << result.gradient_difference
+                               << " allowed " << result.tolerance;
+  });
 }
 
 TEST(Verify, ABiasThatANormalizationTakesAwayHasNoGradientButRounding) {

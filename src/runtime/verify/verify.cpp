@@ -281,7 +281,7 @@ VerificationResult verify_first_step(const Network& network, const Program& prog
   if (result.passed) return result;
   if (origin == Expected::FromFile) {
     VerificationResult file;
-    // The file's maker had no measured implementations, and may have decided otherwise than these.
+    // autotune's file is made before implementations are measured, and these may decide otherwise.
     Execution by_rule = execution;
     by_rule.implementations.clear();
     if (collects)
