@@ -19,6 +19,7 @@
 #include "model/base/system/cpu_time.hpp"
 #include "model/base/system/process.hpp"
 #include "model/base/system/process_tree.hpp"
+#include "runtime/comm/mpi.hpp"
 
 namespace stratplan {
 namespace {
@@ -64,10 +65,12 @@ class Orphans {
   }();
 };
 
+bool under_mpirun(const Launch& launch) { return launch.mpi && uses_mpirun(launch.ranks); }
+
 /// Ends the job and returns its status. Asks mpirun, even a stopped one, to end its ranks. Kills it
 /// if it takes longer than launcher_patience. Other ranks are killed, with their parent.
 int end(int child, const Launch& launch) {
-  kill(child, uses_mpirun(launch.ranks, launch.mpi) ? SIGTERM : SIGKILL);
+  kill(child, under_mpirun(launch) ? SIGTERM : SIGKILL);
   kill(child, SIGCONT);
   const auto deadline = std::chrono::steady_clock::now() + launcher_patience;
   while (std::chrono::steady_clock::now() < deadline) {
@@ -120,10 +123,9 @@ void interpret(std::optional<int> status, const Launch& launch, LaunchResult& re
   if (result.interrupted && !obeyed)
     result.exit_code = 128 + StopSignals::seen();
   else if (WIFSIGNALED(*status) && launch.ranks > 1)
-    throw CommunicationError(
-        fmt::format("{} was killed by signal {} ({})",
-                    uses_mpirun(launch.ranks, launch.mpi) ? "mpirun" : "stratplan ranks",
-                    WTERMSIG(*status), strsignal(WTERMSIG(*status))));
+    throw CommunicationError(fmt::format("{} was killed by signal {} ({})",
+                                         under_mpirun(launch) ? "mpirun" : "stratplan ranks",
+                                         WTERMSIG(*status), strsignal(WTERMSIG(*status))));
   else if (code > 128)
     result.killed_by = code - 128;
   else if (documented(code))
@@ -134,11 +136,11 @@ void interpret(std::optional<int> status, const Launch& launch, LaunchResult& re
 
 bool supervised() { return std::getenv(supervised_variable) != nullptr; }
 
-bool uses_mpirun(int ranks, bool mpi) { return ranks > 1 && mpi && find_on_path("mpirun"); }
+bool uses_mpirun(int ranks) { return ranks > 1 && built_with_open_mpi() && find_on_path("mpirun"); }
 
 std::vector<std::string> launch_command(const Launch& launch) {
   std::vector<std::string> command;
-  const bool mpirun = uses_mpirun(launch.ranks, launch.mpi);
+  const bool mpirun = under_mpirun(launch);
   if (mpirun) {
     command = {*find_on_path("mpirun"), "-q", "-n", std::to_string(launch.ranks)};
     if (geteuid() == 0) command.push_back("--allow-run-as-root");

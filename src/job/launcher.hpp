@@ -21,10 +21,10 @@ struct Launch {
   std::optional<std::filesystem::path> standard_output;
   /// SIGTERM, SIGUSR1 and the first SIGINT ask the ranks for a checkpoint, instead of ending them
   bool makes_checkpoints = false;
-  bool mpi = true;  ///< whether this program was built with Open MPI
   /// polled while the job runs; when it returns true, the job is ended with exit code 6; nothing:
   /// never
   std::function<bool()> hangs{};
+  bool mpi = true;  ///< under mpirun where uses_mpirun(), else as processes of this program
 };
 
 struct LaunchResult {
@@ -38,9 +38,9 @@ struct LaunchResult {
   double foreign_load = 0;
 };
 
-/// Whether mpirun starts so many ranks: there are several, `mpi` is set (Launch), and mpirun is
-/// installed.
-bool uses_mpirun(int ranks, bool mpi);
+/// Whether mpirun starts so many ranks: there are several, this program was built with Open MPI, and
+/// mpirun is installed.
+bool uses_mpirun(int ranks);
 /// The command that launch() executes, for tests.
 std::vector<std::string> launch_command(const Launch& launch);
 

@@ -18,7 +18,6 @@
 #include "model/base/system/standard_streams.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/program/op_text.hpp"
-#include "runtime/comm/mpi.hpp"
 #include "runtime/watch/job_watch.hpp"
 
 namespace stratplan {
@@ -74,7 +73,7 @@ ProcessesEnd start(const Plan& plan, const JobRequest& request,
     return run_processes(plan.ranks, threads, request.arguments, hangs, request.makes_checkpoints);
   Relay output;
   const LaunchResult result = launch({plan.ranks, threads, request.arguments, output.entrance(),
-                                      request.makes_checkpoints, built_with_open_mpi(), hangs});
+                                      request.makes_checkpoints, hangs});
   if (const int error = output.finish(); error != 0 && result.exit_code == 0)
     throw EnvironmentError(standard_output_failure(error));
   return {result.exit_code, result.interrupted, result.killed_by, -1};

@@ -13,7 +13,6 @@
 #include "model/base/system/cpu_time.hpp"
 #include "model/base/system/process.hpp"
 #include "model/plan/timings.hpp"
-#include "runtime/comm/mpi.hpp"
 #include "tuner/measuring.hpp"
 
 namespace stratplan {
@@ -88,7 +87,7 @@ class Runner {
     log_.phase("running one undivided step, for comparison");
     const auto result =
         launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}),
-                "/dev/null", false, built_with_open_mpi()});
+                "/dev/null"});
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
@@ -157,8 +156,7 @@ class Runner {
                                   "-o",       timings.string()};
     if (round == 0) more.insert(more.end(), {"--against", dump().string()});
     const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
-                                arguments(tuned.folder / "plan.json", more), "/dev/null", false,
-                                built_with_open_mpi()});
+                                arguments(tuned.folder / "plan.json", more), "/dev/null"});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
       fail(result, tuned.name);
     // If verification fails, mpirun ends the run without waiting for its ranks. Their processor

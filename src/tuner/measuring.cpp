@@ -119,10 +119,9 @@ MachineProfile Measuring::known() const {
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
       (device_ && machine.provenance.text("device") != device_->name))
     machine.measured_ranks = 0;
-  forget_other_transports(machine, ranks_ == 1 ? ""
-                                   : uses_mpirun(ranks_, built_with_open_mpi())
-                                       ? mpi_part().description
-                                       : "sockets");
+  forget_other_transports(machine, ranks_ == 1           ? ""
+                                   : uses_mpirun(ranks_) ? mpi_part().description
+                                                         : "sockets");
   return machine;
 }
 
@@ -136,9 +135,7 @@ void Measuring::measure(const ProfileRequest& request, const std::filesystem::pa
       launch({ranks_,
               threads_per_rank,
               {"profile", "--request", file.string(), "-o", output.string(), "--backend", backend_},
-              {},
-              false,
-              built_with_open_mpi()});
+              {}});
   std::filesystem::remove(file);
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
 }

@@ -133,7 +133,7 @@ int run_as_rank(const std::vector<std::string>& arguments) {
 }
 
 void add_collective_benchmarks() {
-  const bool mpi = uses_mpirun(ranks, built_with_open_mpi());
+  const bool mpi = uses_mpirun(ranks);
   if (!mpi) std::fprintf(stderr, "collective/mpi is left out: there is no MPI, or no mpirun\n");
   for (const char* verb : {"all_reduce", "reduce_scatter", "all_gather", "exchange"})
     for (const Size& size : sizes) {

@@ -71,7 +71,6 @@ LaunchResult launch_test(const std::string& name, const std::string& output,
                  {"--gtest_filter=Launch.DISABLED_" + name, "--gtest_also_run_disabled_tests"},
                  output,
                  false,
-                 true,
                  hangs});
 }
 
