@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -92,6 +93,16 @@ void pass_on(int child, bool makes_checkpoints) {
   } else if (!interrupt || !typed) {
     kill(child, StopSignals::seen());
   }
+}
+
+/// Removes the folder of an mpirun that has ended. mpirun leaves it behind if a signal kills it, or
+/// if two signals at once end it. Open MPI 4 names it ompi.HOST.USER/pid.PROCESS.
+void remove_session_folder(int mpirun) {
+  std::error_code ignored;
+  const auto all = std::filesystem::temp_directory_path(ignored);
+  for (const auto& user : std::filesystem::directory_iterator(all, ignored))
+    if (user.path().filename().string().starts_with("ompi."))
+      std::filesystem::remove_all(user.path() / fmt::format("pid.{}", mpirun), ignored);
 }
 
 /// Waits for the job's end. Returns its status; nothing if it hung and was ended.
@@ -183,7 +194,9 @@ LaunchResult launch(const Launch& launch) {
                                      .command = command,
                                      .standard_output = output,
                                      .blocks_interrupts = launch.makes_checkpoints});
-    interpret(wait_for(child, launch), launch, result);
+    const auto status = wait_for(child, launch);
+    if (under_mpirun(launch)) remove_session_folder(child);
+    interpret(status, launch, result);
   } catch (...) {
     if (output >= 0) close(output);
     throw;

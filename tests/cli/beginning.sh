@@ -37,15 +37,18 @@ settled() {
   return 1
 }
 
-# nothing_left WHAT: no process, shared memory or folder of Open MPI is left. mpirun removes its
-# folder, unless two signals at once end it.
-nothing_left() {
+# no_folder_left WHAT: no folder of Open MPI is left, in which mpirun keeps temporary files.
+no_folder_left() {
   local process
-  no_process_left "$1"
-  no_memory_left "$1"
   for process in $others; do
     check "$1: no temporary file is left" test -z "$(ls -d "${TMPDIR:-/tmp}"/ompi.*/pid."$process" 2>/dev/null)"
   done
+}
+# nothing_left WHAT: no process, shared memory or folder of Open MPI is left.
+nothing_left() {
+  no_process_left "$1"
+  no_memory_left "$1"
+  no_folder_left "$1"
 }
 
 # start WAY [VARIABLE=VALUE...]: starts a job that would take minutes, with these variables set.
@@ -114,6 +117,17 @@ if [ "$ways" != launch ]; then
   mpirun=$(children "$job")
   kill -STOP $mpirun "$rank"
   ends "stopped with mpirun" ".*the job has stood still for 3 s, and process $((mpirun)) \(mpirun\) is stopped, and process $rank is stopped"
+
+  # mpirun can then remove neither its folder nor the ranks' shared memory. The launcher removes the
+  # folder.
+  start run "${stops_itself[@]}"
+  kill -KILL $(children "$job")
+  wait "$job"
+  status=$?
+  check "mpirun killed: exit 6, not $status" test "$status" = 6
+  no_process_left "mpirun killed"
+  no_folder_left "mpirun killed"
+  rm -f /dev/shm/vader_segment.*."$job_id".*
 
   # Without mpirun, `run` uses sockets.
   start run "${stops_itself[@]}" PATH=/nowhere
