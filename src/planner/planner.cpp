@@ -16,7 +16,7 @@
 #include "model/partition/lowering/lower.hpp"
 #include "planner/baselines.hpp"
 #include "planner/large_scale_search.hpp"
-#include "planner/lower_bound.hpp"
+#include "planner/memory_limit.hpp"
 #include "planner/memory_saving.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
@@ -68,14 +68,13 @@ class Planning {
         ranks_(ranks),
         machine_(machine),
         options_(options),
+        limit_(network, ranks, machine, options),
         fingerprint_(machine.fingerprint()) {
-    result_.memory_limit = options.memory_limit;
-    if (!result_.memory_limit && machine.device.memory.value > 0)
-      result_.memory_limit = machine.device.memory;
+    result_.memory_limit = limit_.value();
   }
 
   PlanningResult run() {
-    refuse_impossible_limit();
+    limit_.refuse_if_impossible();
     is_large_scale(ranks_, machine_) ? run_at_large_scale() : run_exactly();
     if (result_.without_limit || options_.front) choose_memory_options();
     recommend(result_, ranks_);
@@ -84,29 +83,6 @@ class Planning {
   }
 
  private:
-  void refuse_impossible_limit() const {
-    const Bytes here = lower_bound_on(ranks_);
-    if (fits(here)) return;
-    const std::int64_t all = machine_.capacity();
-    const Bytes on_all = lower_bound_on(std::max<std::int64_t>(all, ranks_));
-    throw InfeasibleError(fmt::format(
-        "{}: every plan needs at least {}, an even share of parameters, gradients, optimizer state "
-        "and the largest output of a convolution or fully connected layer{}",
-        does_not_fit(), readable(here),
-        all <= ranks_ || fits(on_all) ? ""
-                                      : fmt::format("; on all {} ranks of {} it needs at least {}",
-                                                    all, machine_.name, readable(on_all))));
-  }
-
-  Bytes lower_bound_on(std::int64_t ranks) const {
-    return least_conceivable_memory(network_, ranks, options_.execution, options_.free);
-  }
-
-  std::string does_not_fit() const {
-    return fmt::format("{} with batch {} does not fit into {} per rank on {}", network_.name,
-                       network_.batch, exact(*result_.memory_limit), counted(ranks_, "rank"));
-  }
-
   void run_exactly() {
     const Space space = space_of(network_, ranks_, machine_);
     result_.blocks = space.blocks.size();
@@ -181,7 +157,7 @@ class Planning {
         if (considered.plan && considered.plan->ranks == ranks_)
           choices.know(considered.name, considered.plan->layers);
     if (result_.without_limit) {
-      const Bytes limit = *result_.memory_limit;
+      const Bytes limit = *limit_.value();
       if (is_large_scale(ranks_, machine_) && choices.fits_as_given(limit)) search_again(limit);
       choices.fit(limit, [&](const Network& network, const Execution& execution, Bytes room,
                              const std::vector<LayerDecompositions>& known) {
@@ -191,13 +167,14 @@ class Planning {
     if (options_.front) choices.trace_front();
     for (const Considered& tried : choices.tried()) {
       Considered considered{tried.name, {}, labelled(*tried.plan, tried.name), {}};
-      if (!fits(considered.plan->prediction->memory))
-        considered.infeasible = too_much(considered.plan->prediction->memory);
+      if (!limit_.fits(considered.plan->prediction->memory))
+        considered.infeasible = limit_.exceeded_text(considered.plan->prediction->memory);
       result_.fitted.push_back(std::move(considered));
     }
     if (fastest(result_.searched) || fastest(result_.baselines) || fastest(result_.fitted))
       return state_search_of_fitted(choices);
-    throw InfeasibleError(why_nothing_fits(choices));
+    remember_peak(choices.least_memory());
+    throw InfeasibleError(limit_.nothing_fits_text(*least_peak_));
   }
 
   /// Searches with the options as given, within the limit.
@@ -236,34 +213,6 @@ class Planning {
       state_objective(found->objective, found->lower_bound);
       result_.searched_name = "searched, " + memory_options_text(*fitted->plan);
     }
-  }
-
-  std::string why_nothing_fits(MemoryChoices& choices) {
-    remember_peak(choices.least_memory());
-    return fmt::format("{}: the leanest plan found needs {}{}", does_not_fit(),
-                       mebibytes(*least_peak_), ranks_that_would_do());
-  }
-
-  /// Tries powers of two times the ranks, up to those of the machine.
-  std::string ranks_that_would_do() const {
-    constexpr std::int64_t times = 64, many = 16384;
-    const std::int64_t most = std::min({many, times * ranks_, machine_.capacity()});
-    int more = ranks_;
-    while (2 * more <= most) {
-      more *= 2;
-      if (fits(lower_bound_on(more)) && fits(least_memory_on(more)))
-        return fmt::format("; {} ranks would do", more);
-    }
-    if (more > ranks_) return fmt::format("; doubling the ranks up to {} does not help", more);
-    return machine_.capacity() < 2 * ranks_
-               ? fmt::format("; twice as many ranks would exceed the {} of {}", machine_.capacity(),
-                             machine_.name)
-               : fmt::format("; no more than {} ranks are tried", many);
-  }
-
-  Bytes least_memory_on(int ranks) const {
-    return MemoryChoices(network_, ranks, machine_, options_.execution, options_.free)
-        .least_memory();
   }
 
   std::vector<const Considered*> all_considered() const {
@@ -312,14 +261,14 @@ class Planning {
     if (!sum) sum = quick_estimate(*considered.plan);
     if (const auto memory = far_too_much(sum)) {
       remember_peak(*memory);
-      considered.infeasible = too_much(*memory);
+      considered.infeasible = limit_.exceeded_text(*memory);
       return considered;
     }
     considered.plan->prediction =
-        choose_execution(*considered.plan, network_, machine_, result_.memory_limit, thorough);
+        choose_execution(*considered.plan, network_, machine_, limit_.value(), thorough);
     const Bytes memory = considered.plan->prediction->memory;
     remember_peak(memory);
-    if (!fits(memory)) considered.infeasible = too_much(memory);
+    if (!limit_.fits(memory)) considered.infeasible = limit_.exceeded_text(memory);
     return considered;
   }
 
@@ -337,17 +286,9 @@ class Planning {
   /// The estimated memory of a plan over many ranks, if it exceeds the limit so far that a
   /// simulation is pointless.
   std::optional<Bytes> far_too_much(const std::optional<QuickEstimate>& sum) const {
-    const bool far =
-        sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
+    const bool far = sum && limit_.value() && sum->memory.value / 5 * 4 > limit_.value()->value;
     return far ? std::optional(sum->memory) : std::nullopt;
   }
-
-  std::string too_much(Bytes memory) const {
-    return fmt::format("needs {} per rank, the limit is {}", mebibytes(memory),
-                       exact(*result_.memory_limit));
-  }
-
-  bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }
 
   void search_all(const Space& space, const PlanTable& table) {
     search_without_limit(space, table);
@@ -377,7 +318,7 @@ class Planning {
                           const std::string& name) {
     const WeightedTable weighted(table, weight);
     const Bytes least = least_memory(weighted);
-    std::optional<Bytes> limit = result_.memory_limit;
+    std::optional<Bytes> limit = limit_.value();
     constexpr int attempts = 8;
     for (int attempt = 0; attempt < attempts; ++attempt) {
       if (attempt + 1 == attempts) limit = least;
@@ -392,7 +333,7 @@ class Planning {
         return add_searched(std::move(considered));
       }
       if (found->memory <= least) return;
-      const Bytes excess = considered.plan->prediction->memory - *result_.memory_limit;
+      const Bytes excess = considered.plan->prediction->memory - *limit_.value();
       limit = std::max(least, found->memory - std::max(excess, Bytes{1}));
     }
   }
@@ -416,7 +357,7 @@ class Planning {
 
   void price_baselines() {
     const Fits plan_fits = [&](const Plan& plan) {
-      return fits(peak_memory(plan, network_, machine_));
+      return limit_.fits(peak_memory(plan, network_, machine_));
     };
     std::vector<Baseline> all =
         baselines(network_, ranks_, machine_, options_.execution, plan_fits);
@@ -494,6 +435,7 @@ class Planning {
   int ranks_;
   const MachineProfile& machine_;
   const PlanningOptions& options_;
+  MemoryLimit limit_;
   std::string fingerprint_;
   std::mutex least_peak_guard_;
   std::optional<Bytes> least_peak_;  ///< least peak of all plans so far

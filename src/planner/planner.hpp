@@ -77,7 +77,7 @@ Network network_of(const Plan& plan, const Network& network);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least
 /// memory, or the number of ranks that would be enough. A limit below least_conceivable_memory()
-/// (planner/lower_bound.hpp) is refused without a search.
+/// (planner/memory_limit.hpp) is refused without a search.
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options = {});
 

@@ -10,7 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/cost/memory.hpp"
 #include "model/partition/lowering/recompute.hpp"
-#include "planner/lower_bound.hpp"
+#include "planner/memory_limit.hpp"
 #include "planner/prediction.hpp"
 #include "planner/small_cases.hpp"
 #include "support/message_of.hpp"
