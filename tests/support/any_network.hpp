@@ -36,7 +36,7 @@ inline Network any_network() {
     const LayerIndex before = x;
     switch (any_int(0, 5)) {
       case 5:  // a gate for each channel, or for each position
-        x = net.binary(BinaryFunction::Subtract, x,
+        x = net.binary(any_int(0, 1) ? BinaryFunction::Multiply : BinaryFunction::Subtract, x,
                        any_int(0, 1) ? net.fully_connected(net.global_average_pool(x), channels)
                                      : net.convolution(x, 1, same));
         break;

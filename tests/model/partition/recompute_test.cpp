@@ -93,6 +93,21 @@ TEST(Recomputation, TableOfTheHeader) {
   }
 }
 
+TEST(Recomputation, BringsAllInputsThatAProductReads) {
+  NetworkBuilder net(4, 4);
+  const LayerIndex data = net.input({3, 1, 8, 5});
+  const LayerIndex first = net.convolution(data, 4, same), second = net.convolution(data, 4, same);
+  const Network network = net.finish_with_loss(net.binary(BinaryFunction::Multiply, first, second));
+  const Execution execution{.precision = {}, .recompute = {"conv1", "conv2"}};
+  const Program program =
+      lower(network, everywhere(network, Decomposition::parse("N1")), execution, 0);
+  EXPECT_EQ(kept(program), (Names{"input0->conv1", "input0->conv2"}));
+  EXPECT_EQ(recomputed(network, program), "conv1 conv2");
+  for (const char* grid : {"N2 H2", "C4", "H4"})
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(grid)), execution), "")
+        << grid;
+}
+
 TEST(Recomputation, TakesLessMemoryTheMoreOfItIsTransient) {
   NetworkBuilder net(2, 2);
   LayerIndex x = net.input({3, 1, 16, 16});

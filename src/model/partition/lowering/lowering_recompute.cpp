@@ -35,8 +35,11 @@ void Lowering::make_again(LayerIndex head) {
 void Lowering::make_ready_for_backward(LayerIndex head) {
   if (execution_.recompute.empty()) return;
   const LayerIndex last = state(head).fusion.last();
-  for (const LayerIndex index : state(head).fusion.layers())
-    if (backward_reads(network_, index).inputs) bring_again(index, 0);
+  for (const LayerIndex index : state(head).fusion.layers()) {
+    if (!backward_reads(network_, index).inputs) continue;
+    for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
+      bring_again(index, input);
+  }
   if (backward_reads(network_, last).output) make_again(head);
 }
 
