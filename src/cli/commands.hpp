@@ -11,7 +11,7 @@ class App;
 
 namespace stratplan {
 
-using CommandLine = std::vector<std::string>;  ///< the program's name first
+using CommandLine = std::vector<std::string>;  ///< the program's name, then its arguments
 
 void add_autotune(CLI::App& program, const CommandLine& command_line);
 void add_profile(CLI::App& program, const CommandLine& command_line);

@@ -12,8 +12,8 @@
 namespace stratplan {
 namespace {
 
-/// Ranks under mpirun write to a pipe. This variable, set by the launching process, says that the
-/// pipe ends in a terminal.
+/// Environment variable that the launching process sets for its ranks if standard error is a
+/// terminal. Ranks under mpirun write to a pipe, so they cannot find out themselves.
 constexpr const char* terminal_variable = "STRATPLAN_TERMINAL";
 
 /// Erases a progress line that another rank or the launcher may have left. Printed before every

@@ -1,6 +1,6 @@
 #pragma once
-// Options for a plan's precision, and for two options that save memory at the price of time:
-// recomputation and sharding.
+// Options for a plan's precision and for recomputation and sharding, which save memory at the price
+// of time.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -25,7 +25,7 @@ struct ExecutionOptions {
 
   void add(CLI::App& command);
   /// Throws UsageError if the network lacks a named layer, if a named layer cannot be recomputed,
-  /// or if the optimizer cannot work on shares.
+  /// or if the optimizer cannot work on shards.
   Execution execution(const Network& network) const;
   /// Returns the memory-saving options that the command line leaves to the planner: --accumulate,
   /// --sharding and --recompute are free unless they are given.

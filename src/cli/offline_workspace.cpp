@@ -15,12 +15,12 @@
 namespace stratplan {
 namespace {
 
-/// If there are more answers than this, only those of the current run are written, so that the file
-/// stays quick to read.
+/// If more answers than this are known, only the answers of the current run are written, to keep
+/// the file quick to read.
 constexpr std::size_t most_kept = 50000;
 
-/// Answers by Kernel::key(). The first line of the file names the library that gave the answers.
-/// Each further line is "BYTES KEY".
+/// The device's answers: bytes of scratch memory by Kernel::key(). The first line of the file names
+/// the library that gave the answers. Each further line is "BYTES KEY".
 class Answers {
  public:
   Answers(OfflineDevice device, std::filesystem::path file)
@@ -81,8 +81,8 @@ class Answers {
   bool said_ = false;
 };
 
-/// Returns the kernel to ask cuDNN about. A contraction of floats on a device that computes in fp16
-/// or bf16 takes that type.
+/// Returns the kernel to ask cuDNN about. If `math` is fp16 or bf16, a contraction of floats gets
+/// that type.
 Kernel computed_in(Kernel kernel, Math math) {
   if (!is_contraction(kernel.kind) || kernel.type != DataType::F32) return kernel;
   if (math == Math::Fp16) kernel.type = DataType::F16;

@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-/// Returns the enumerator at the place of `name` in `names`. CLI11 has checked the name.
+/// Returns the enumerator whose value is the index of `name` in `names`. CLI11 has checked `name`.
 template <class Enum, class Names>
 Enum chosen(const std::string& name, const Names& names) {
   return static_cast<Enum>(std::ranges::find(names, name) - names.begin());

@@ -10,8 +10,8 @@
 
 namespace stratplan {
 
-/// --optimizer, --momentum, --nesterov and --accumulate: the options of training that change a
-/// rank's program, and so its memory and time.
+/// --optimizer, --momentum, --nesterov and --accumulate: the training options that change memory
+/// and time of a rank's program.
 struct OptimizerOptions {
   std::string optimizer;  ///< "sgd", "adam", "adamw", "lars"; empty: not given
   std::optional<double> momentum;

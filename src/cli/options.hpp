@@ -1,6 +1,5 @@
 #pragma once
-// Options that several subcommands share, spelled alike everywhere, and the parsing of their
-// values.
+// Options that several subcommands share under the same names, and the parsing of their values.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -28,8 +27,8 @@ struct NetworkOptions {
   /// Returns the option NETWORK, which is required.
   CLI::Option* add(CLI::App& command);
   NetworkOverrides overrides() const;
-  /// Reads the network. Prints a note for each decision that the reader of another format, for
-  /// example ONNX, had to take.
+  /// Reads the network. Prints a note for each decision that was made in converting a file of
+  /// another format, for example ONNX.
   Network read() const;
 };
 
@@ -46,20 +45,22 @@ void add_machine(CLI::App& command, std::string& machine);
 void add_json(CLI::App& command, bool& json);
 void add_memory(CLI::App& command, std::string& memory);
 
-/// "16GiB", "500MB", "1.5e9 B". Throws UsageError, also if there is no unit.
+/// Parses a size such as "16GiB", "500MB" or "1.5e9 B". Throws UsageError, also if the unit is
+/// missing.
 Bytes parse_bytes(const std::string& text);
-/// "128,128" or "64x128x128". Throws UsageError.
+/// Parses two or three extents, such as "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);
 /// Returns read_machine() for the threads per rank of `execution`, with unmeasured_workspace set.
 /// Throws InputError also if the machine states no rate for the precision of `execution`.
 MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution);
-/// The same. Prints a note if predictions will be estimates.
+/// As read_machine_for(). Also prints a note if predictions will be estimates.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
-/// The same for several numbers of ranks, in their order. Says each note once.
+/// Returns one machine per number of ranks, in the order of `ranks`. Prints each note only once.
 std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const std::vector<int>& ranks,
                                                 const Execution& execution);
-/// Reads the machine on which a plan is priced. Prints a note if the plan was made for another one.
+/// Reads the machine for which a plan is predicted. Prints a note if the plan was made for another
+/// machine.
 MachineProfile read_machine_aloud(const std::string& source, const Plan& plan);
 /// Calls check_writable (model/base/system/output.hpp), unless `file` is empty.
 void check_output(const std::string& file);

@@ -7,7 +7,7 @@
 
 namespace stratplan {
 
-/// "stratplan 0.1.0 (Release, GNU 12.2.0)"
+/// Returns a text such as "stratplan 0.1.0 (Release, GNU 12.2.0)".
 std::string version_text();
 /// Returns program, version, compiler, command, date (UTC), host, device, operating system and
 /// library versions.

@@ -25,11 +25,11 @@
 namespace stratplan {
 namespace {
 
-/// Set for the ranks, so that they know that launch() started them.
+/// Environment variable of ranks that launch() started.
 constexpr const char* supervised_variable = "STRATPLAN_SUPERVISED";
 
 constexpr std::chrono::milliseconds launcher_interval{20};
-/// How long mpirun may take to end its ranks when it is asked to.
+/// Longest time that mpirun gets to end its ranks after a request.
 constexpr std::chrono::seconds launcher_patience{5};
 
 /// Adopts the processes that a job leaves behind, and kills them on destruction. mpirun does not
@@ -68,8 +68,9 @@ class Orphans {
 
 bool under_mpirun(const Launch& launch) { return launch.mpi && uses_mpirun(launch.ranks); }
 
-/// Ends the job and returns its status. Asks mpirun, even a stopped one, to end its ranks. Kills it
-/// if it takes longer than launcher_patience. Other ranks are killed, with their parent.
+/// Ends the job and returns the status of `child`. mpirun, even a stopped one, is asked to end its
+/// ranks, and is killed after launcher_patience. Any other child is killed at once, and ranks die
+/// with that parent.
 int end(int child, const Launch& launch) {
   kill(child, under_mpirun(launch) ? SIGTERM : SIGKILL);
   kill(child, SIGCONT);
@@ -83,8 +84,8 @@ int end(int child, const Launch& launch) {
 }
 
 /// Passes the last signal on to the job. mpirun ends its ranks on SIGTERM, but passes SIGUSR1 on to
-/// them. Ctrl-C in a terminal reaches a job without checkpoints by itself, but a signal that a
-/// process sends to the launcher does not.
+/// them. Without checkpoints, a terminal sends Ctrl-C to the job too. A SIGINT that a process sends
+/// to the launcher alone must be passed on.
 void pass_on(int child, bool makes_checkpoints) {
   const bool interrupt = StopSignals::seen() == SIGINT, typed = StopSignals::from_terminal();
   if (makes_checkpoints) {
@@ -95,8 +96,9 @@ void pass_on(int child, bool makes_checkpoints) {
   }
 }
 
-/// Removes the folder of an mpirun that has ended. mpirun leaves it behind if a signal kills it, or
-/// if two signals at once end it. Open MPI 4 names it ompi.HOST.USER/pid.PROCESS.
+/// Removes the session folder of an mpirun that has ended. mpirun leaves the folder behind if a
+/// signal kills mpirun, or if two signals end it at once. Open MPI 4 names the folder
+/// ompi.HOST.USER/pid.PROCESS.
 void remove_session_folder(int mpirun) {
   std::error_code ignored;
   const auto all = std::filesystem::temp_directory_path(ignored);
@@ -105,7 +107,7 @@ void remove_session_folder(int mpirun) {
       std::filesystem::remove_all(user.path() / fmt::format("pid.{}", mpirun), ignored);
 }
 
-/// Waits for the job's end. Returns its status; nothing if it hung and was ended.
+/// Waits for the job's end. Returns the status of `child`; nothing if the job hung and was ended.
 std::optional<int> wait_for(int child, const Launch& launch) {
   for (int passed_on = 0;;) {
     if (const auto status = look_for_end(child)) return status;
@@ -122,8 +124,8 @@ std::optional<int> wait_for(int child, const Launch& launch) {
   }
 }
 
-/// Fills in `result` from the job's status. Throws CommunicationError if the process that starts
-/// the ranks was killed, not a rank.
+/// Fills in `result` from the job's status. Throws CommunicationError if mpirun or `stratplan
+/// ranks` was killed, rather than one of its ranks.
 void interpret(std::optional<int> status, const Launch& launch, LaunchResult& result) {
   result.interrupted = StopSignals::seen() != 0;
   result.exit_code = static_cast<int>(ExitCode::Communication);

@@ -1,8 +1,8 @@
 #pragma once
 // Starts this program again as the ranks of a job. A single rank is started directly. Several ranks
-// are started under mpirun with the options that it needs here. Without MPI they are started as
-// processes of this machine that communicate over sockets (`stratplan ranks`). No shell is
-// involved. The environment is inherited, so variables like OMPI_MCA_* reach the ranks.
+// are started under mpirun, with options that suit this machine and user. Without MPI they are
+// started as processes of this machine that communicate over sockets (`stratplan ranks`). No shell
+// is involved. The environment is inherited, so variables like OMPI_MCA_* reach the ranks.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -17,14 +17,14 @@ struct Launch {
   int ranks = 1;
   int threads_per_rank = 1;
   std::vector<std::string> arguments;  ///< of this program, without its name
-  /// a file; nothing: inherited from this process
+  /// file for the job's standard output; nothing: inherited from this process
   std::optional<std::filesystem::path> standard_output;
-  /// SIGTERM, SIGUSR1 and the first SIGINT ask the ranks for a checkpoint, instead of ending them
+  /// SIGTERM, SIGUSR1 and the first SIGINT ask the ranks for a checkpoint instead of ending the job
   bool makes_checkpoints = false;
-  /// polled while the job runs; when it returns true, the job is ended with exit code 6; nothing:
-  /// never
+  /// Polled while the job runs. If it returns true, the job is ended with exit code 6. Empty: the
+  /// job is never taken to hang.
   std::function<bool()> hangs{};
-  bool mpi = true;  ///< under mpirun where uses_mpirun(), else as processes of this program
+  bool mpi = true;  ///< use mpirun if uses_mpirun(); false: never use it
 };
 
 struct LaunchResult {
@@ -38,10 +38,10 @@ struct LaunchResult {
   double foreign_load = 0;
 };
 
-/// Whether mpirun starts so many ranks: there are several, this program was built with Open MPI, and
-/// mpirun is installed.
+/// Whether mpirun starts a job of this many ranks: there are several, this program was built with
+/// Open MPI, and mpirun is installed.
 bool uses_mpirun(int ranks);
-/// The command that launch() executes, for tests.
+/// Returns the command that launch() executes. Exposed for tests.
 std::vector<std::string> launch_command(const Launch& launch);
 
 /// Runs the job to its end. SIGINT and SIGTERM are passed on to the job. A job that makes

@@ -20,7 +20,7 @@
 namespace stratplan {
 namespace {
 
-constexpr std::chrono::seconds rank_patience{2};  ///< between asking a rank to end and killing it
+constexpr std::chrono::seconds rank_patience{2};  ///< time a rank gets to end before it is killed
 constexpr std::chrono::milliseconds rank_interval{10};
 
 /// Returns this process's environment, with the variables that make a copy of this program a rank.
@@ -46,11 +46,11 @@ struct Mesh {
   }
 };
 
-/// The copies of this program; those that still run are ended on destruction.
+/// The copies of this program. Copies that still run are ended on destruction.
 class Children {
  public:
   ~Children() { end_all(); }
-  /// Starts the next rank. If this process is killed, the rank is killed too, even a stopped one.
+  /// Starts the next rank. If this process is killed, even a stopped rank is killed with it.
   void start(const std::vector<std::string>& command, std::vector<std::string> environment,
              std::vector<int> sockets, bool makes_checkpoints) {
     std::erase(sockets, -1);
@@ -78,8 +78,8 @@ class Children {
     for (const pid_t child : children_)
       if (child > 0) kill(child, number);
   }
-  /// Asks the ranks to end, and kills those that do not. Asks repeatedly, because a rank in
-  /// training takes the first SIGTERM as a request for a checkpoint.
+  /// Asks the ranks to end, and kills ranks that do not end within rank_patience. Asks repeatedly,
+  /// because a rank in training takes the first SIGTERM as a request for a checkpoint.
   void end_all() {
     const auto deadline = std::chrono::steady_clock::now() + rank_patience;
     while (any() && std::chrono::steady_clock::now() < deadline) {
@@ -95,7 +95,7 @@ class Children {
   }
 
  private:
-  std::vector<pid_t> children_;  ///< by rank; 0: has ended
+  std::vector<pid_t> children_;  ///< process ids by rank; 0: the rank has ended
 };
 
 ProcessesEnd end_of(int rank, int status) {
@@ -104,8 +104,8 @@ ProcessesEnd end_of(int rank, int status) {
   return {documented(WEXITSTATUS(status)) ? WEXITSTATUS(status) : failed, false, 0, rank};
 }
 
-/// Looks a moment longer for a rank that was killed. A rank that lost another one may be seen to
-/// end before the one that was killed. Returns `seen` if no killed rank is found.
+/// Waits briefly for the end of a rank that was killed. A rank that fails because it lost the
+/// killed rank may be seen to end first. Returns `seen` if no killed rank is found.
 ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (children.any() && std::chrono::steady_clock::now() < deadline) {
@@ -141,7 +141,7 @@ ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs,
       if (end.exit_code == static_cast<int>(ExitCode::Communication))
         return end.killed_by ? end : find_cause(children, end);
       if (end.exit_code != static_cast<int>(ExitCode::Checkpointed))
-        break;  // ranks that make a checkpoint end together
+        break;  // after a checkpoint all ranks end by themselves
     } else if (rank < 0) {
       if (hangs && hangs()) return {static_cast<int>(ExitCode::Communication), false, 0, -1};
       std::this_thread::sleep_for(rank_interval);

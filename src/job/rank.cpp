@@ -48,11 +48,12 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
 int report_failure(const std::exception_ptr& failure) {
   const auto [message, code] = describe(failure);
   const bool rank = launched_as_rank();
-  // Rank 0 reports a failure that all ranks share. Its end ends the other ranks before they report.
-  // The launcher ends a rank that has lost another one, because the launcher knows the cause.
+  // A failure that all ranks share is reported by rank 0 only: the other ranks wait here until the
+  // end of rank 0 ends them. A rank that has lost another rank waits until the launcher ends it,
+  // because the launcher has seen which rank failed first.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
   if (rank && (!speaks() || second_hand)) {
-    // A request for a checkpoint has no meaning now: the launcher's SIGTERM ends this wait.
+    // SIGTERM no longer asks for a checkpoint: the launcher sends it to end this wait.
     std::signal(SIGTERM, SIG_DFL);
     std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
   }
@@ -73,7 +74,8 @@ void run_as_rank(const RankBody& body) {
   recorder.waits(true);  // polling in MPI_Init, as in MPI_Finalize, does not count as work
   std::optional<MpiSession> session;
   if (!launched_by_processes()) session.emplace();
-  // Outlives the report, so that the other ranks lose this one only after it has reported.
+  // The communicator outlives report_failure(), so that the other ranks lose this rank only after
+  // its report.
   std::unique_ptr<Communicator> communicator;
   try {
     communicator = session ? make_mpi_communicator() : make_process_communicator();

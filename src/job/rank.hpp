@@ -34,8 +34,8 @@ bool launched_as_rank();
 /// The work of one rank.
 using RankBody = std::function<void(Communicator&, FlightRecorder)>;
 
-/// Runs `body` as the rank that this process is, and records its operations for the supervisor if
-/// there is one. An exception of `body` is reported and ends all ranks.
+/// Runs `body` in this process, which is one rank, and records the rank's operations for the
+/// supervisor if there is one. An exception of `body` is reported and ends all ranks.
 void run_as_rank(const RankBody& body);
 
 /// Runs a job without MPI: with ranks that are threads of this process, or with a single rank.

@@ -50,7 +50,7 @@ void catch_stop_requests() {
   struct sigaction before {
   }, once{};
   sigaction(SIGINT, nullptr, &before);
-  if (before.sa_handler == SIG_IGN) return;  // as in a script's background
+  if (before.sa_handler == SIG_IGN) return;  // as scripts set it for background jobs
   once.sa_sigaction = interrupt;
   once.sa_flags = SA_SIGINFO | SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&once.sa_mask);
@@ -58,7 +58,7 @@ void catch_stop_requests() {
 }
 
 void answer_interrupt(bool from_terminal) {
-  if (from_terminal) write_message("\n");  // it has printed ^C
+  if (from_terminal) write_message("\n");  // the terminal has printed ^C
   write_message("stratplan: stopping after this step; another Ctrl-C ends the job at once\n");
 }
 

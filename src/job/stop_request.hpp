@@ -5,17 +5,18 @@
 
 namespace stratplan {
 
-/// Under the launcher, from now on, SIGTERM is noted in the record before it ends this rank. So the
-/// ranks that were ended can be told from the rank whose death ended them.
+/// If the launcher supervises the job, SIGTERM from now on is recorded before it ends this rank.
+/// The record distinguishes ranks that were ended from the rank whose death caused that.
 void note_being_ended(FlightRecorder recorder);
 
 /// From now on SIGUSR1, SIGTERM and the first SIGINT do not end this process; a second SIGINT does.
-/// If the launcher supervises the job (run -n P), it passes all on as SIGUSR1, and SIGTERM is only
-/// noted here: mpirun sends SIGTERM to the survivors of a rank that died, about a second before it
-/// kills them.
+/// If the launcher supervises the job (run -n P), the launcher passes all three signals on as
+/// SIGUSR1. A SIGTERM is then only recorded: mpirun sends SIGTERM to the survivors of a rank that
+/// died, about a second before it kills them.
 void catch_stop_requests();
 
-/// Answers the first SIGINT on standard error: a step may be long. Safe in signal handlers.
+/// Prints, in answer to the first SIGINT, that the job stops after the current step, which may take
+/// long. `from_terminal`: the terminal has printed ^C. Safe in signal handlers.
 void answer_interrupt(bool from_terminal);
 
 /// Whether this process was ever asked to stop.

@@ -50,7 +50,7 @@ class Relay {
   }
 
  private:
-  /// Continues to read after a failed write, because mpirun would wait for a reader.
+  /// Continues to read after a failed write, because mpirun would otherwise wait for a reader.
   void copy() {
     std::array<char, 4096> buffer{};
     for (ssize_t got = 1; got != 0;) {
@@ -62,7 +62,7 @@ class Relay {
   }
 
   std::array<int, 2> ends_{};
-  int error_ = 0;  ///< used by the thread alone until it is joined
+  int error_ = 0;  ///< written by copying_; read by others only after it is joined
   std::thread copying_;
 };
 
@@ -101,7 +101,7 @@ int run_job(const PlanAndNetwork& planned, const JobRequest& request, Log& log) 
   });
   const ProcessesEnd end = start(plan, request, [&] { return watch.hangs(); });
   if (end.killed_by == SIGPIPE)
-    end_for_lack_of_readers();  // SIGPIPE is ignored everywhere but for standard output
+    end_for_lack_of_readers();  // only a write to standard output can end a rank by SIGPIPE
   if (const std::string text = explain(end, watch); !text.empty()) log.note(text);
   return end.exit_code;
 }

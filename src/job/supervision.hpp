@@ -11,7 +11,7 @@ namespace stratplan {
 
 struct JobRequest {
   std::vector<std::string> arguments;  ///< arguments of the ranks
-  bool mpi = true;                     ///< under mpirun, else over sockets
+  bool mpi = true;                     ///< ranks under mpirun if possible; false: over sockets
   bool makes_checkpoints = false;
   std::chrono::seconds patience{60};  ///< how long the job may stand still; 0: for ever
 };

@@ -18,29 +18,29 @@ struct Baseline {
   std::string reason;  ///< why there is no plan
 };
 
-/// Whether a plan fits the memory of its ranks. LBANN's rule depends on it.
+/// Returns whether a plan fits the memory of its ranks. LBANN's rule requires plans that fit.
 using Fits = std::function<bool(const Plan&)>;
 
 /// All baselines for up to `ranks` ranks, each plan once. Names:
 ///   sample           N over all ranks; without a plan if there are too few samples
-///   sample on p      N over fewer ranks: each p up to 16, beyond that powers of two and divisors
-///                    of `ranks`
+///   sample on p      N over p < `ranks` ranks: each p up to 16, and beyond that powers of two and
+///                    divisors of `ranks`
 ///   H4, W4, D4, C4, F4
-///                    that dimension over all ranks; a layer that cannot be split like that takes
-///                    its nearest legal decomposition (listed in adjustments). Left out if no layer
-///                    can be split
-///   lbann            as few ranks of a node as possible share a sample, along its longest
-///                    dimensions, so that it fits; samples over the rest (Maruyama et al. 2019,
-///                    Oyama et al. 2020)
+///                    that dimension over all ranks (here 4). A layer that cannot be split along
+///                    that dimension takes its nearest legal decomposition (Plan::adjustments). The
+///                    baseline is left out if no layer can be split
+///   lbann            each sample is split along its longest dimensions over as few ranks of a node
+///                    as memory permits; the batch is divided over such groups of ranks (Maruyama
+///                    et al. 2019, Oyama et al. 2020)
 ///   one-weird-trick  filters in fully connected layers, samples everywhere else (Krizhevsky 2014,
 ///                    arXiv:1404.5997)
 /// Throws InfeasibleError if the machine has fewer ranks.
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
                                 const Execution& execution, const Fits& fits);
 
-/// Distributes `parts` over the spatial dimensions of a sample. Prime factors are assigned from the
-/// largest on, each to the dimension with the longest blocks so far (on a tie the first of D, H,
-/// W).
+/// Distributes `parts` over the spatial dimensions of a sample. The prime factors of `parts` are
+/// assigned from the largest on. Each goes to the dimension with the longest blocks so far (on a
+/// tie the first of D, H, W).
 ProcessGrid::Factors spatial_factors(const Shape& sample, int parts);
 
 }  // namespace stratplan

@@ -15,24 +15,25 @@
 namespace stratplan {
 namespace {
 
-/// An edge between two blocks, by its layers.
+/// An edge between two blocks: the layers at its ends, and the index of the consumer's input.
 struct LayerEdge {
   LayerIndex producer = -1, consumer = -1;
   std::size_t input = 0;
 };
 
-/// Ranks the candidates of blocks. The candidates of a block are numbered.
+/// Gives the costs by which the candidates of a block are ordered. The candidates of a block are
+/// numbered from 0.
 class Ranking {
  public:
   virtual ~Ranking() = default;
-  /// Seconds of each candidate, without edges.
+  /// Seconds by candidate, without edges.
   virtual std::vector<double> seconds(int block) = 0;
   virtual Decomposition decomposition(int block, int candidate) = 0;
   virtual Seconds edge(const LayerEdge& edge, const Decomposition& from,
                        const Decomposition& to) = 0;
 };
 
-/// Ranks by lowered programs.
+/// The costs of lowered programs.
 class LoweredRanking final : public Ranking {
  public:
   LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks,
@@ -62,7 +63,7 @@ class LoweredRanking final : public Ranking {
   std::map<int, std::vector<Decomposition>> legal_;
 };
 
-/// Ranks by closed-form costs. Neighbours may have any grid, even one that no search would try.
+/// Closed-form costs. Neighbours may have any grid, even one that no search would try.
 class ClosedRanking final : public Ranking {
  public:
   ClosedRanking(const Network& network, const std::vector<Block>& blocks, const Plan& plan,
@@ -109,7 +110,8 @@ std::pair<int, int> place_along(const Distribution& distribution, Axis axis, int
   return {parts, index};
 }
 
-/// Whether the rank's needed part and its own part are the same split of the tensor, windows aside.
+/// Whether the part that the rank needs and the part that it holds belong to the same split of the
+/// tensor, apart from halos.
 bool cut_alike(const Distribution& home, const Needed& needed, int rank) {
   const bool part_of_longer = needed.iteration.shape[Axis::C] != needed.tensor[Axis::C];
   for (const Axis axis : all_axes) {
@@ -166,8 +168,8 @@ class Explaining {
   }
 
  private:
-  /// Examines candidates in order of their own cost, until no further one can be among the best.
-  /// Edges never cost less than nothing.
+  /// Examines candidates in ascending order of their cost without edges, until no further candidate
+  /// can be among the best. Edge costs are never negative.
   std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges,
                                        const std::vector<double>& own, const Decomposition& chosen,
                                        std::size_t most) {
@@ -192,7 +194,7 @@ class Explaining {
     return result;
   }
 
-  /// The edges to and from other blocks.
+  /// The edges between this block and other blocks.
   std::vector<LayerEdge> edges_around(const Block& block) const {
     const auto inside = [&](LayerIndex layer) {
       return std::ranges::count(block.layers, layer) > 0;
@@ -207,7 +209,7 @@ class Explaining {
     return edges;
   }
 
-  /// The plan's decompositions, with another one for this block.
+  /// The decompositions of the plan's layers, with different ones inside one block.
   struct Ends {
     const Block& block;
     std::vector<Decomposition> inside;

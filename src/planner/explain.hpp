@@ -9,9 +9,9 @@
 
 namespace stratplan {
 
-/// A block under one decomposition, with the edges to its neighbours in the plan. Times are per
-/// iteration, without waiting and without overlap. The block's times are those of its slowest rank,
-/// and each edge's time is that of the edge's slowest rank.
+/// The cost of a block under one decomposition, with the edges to its neighbours in the plan. Times
+/// are per iteration, without waiting and without overlap. The block's times are those of its
+/// slowest rank, and each edge's time is that of the edge's slowest rank.
 struct Alternative {
   Decomposition decomposition;  ///< decomposition of the block's root
   Seconds compute{};            ///< kernels
@@ -21,8 +21,8 @@ struct Alternative {
   /// edges to neighbours whose tensors are split in the same way: halos, and sums of gathered
   /// gradients
   Seconds halo{};
-  Seconds redistribution{};               ///< edges to neighbours whose tensors are split otherwise
-  Bytes memory{};                         ///< persistent memory, and what the backward phase reads
+  Seconds redistribution{};               ///< edges to neighbours with differently split tensors
+  Bytes memory{};                         ///< persistent, and saved for the backward phase
   std::optional<Prediction> simulated{};  ///< the whole plan with this decomposition in this block
   Seconds total() const { return compute + sums + reduction + halo + redistribution; }
 };
@@ -31,17 +31,19 @@ struct BlockExplanation {
   Block block;
   Alternative chosen;
   std::vector<Alternative>
-      others;  ///< ascending by the sum of costs; does not contain the chosen decomposition
-  std::size_t candidates = 0;  ///< legal decompositions of the block
+      others;                  ///< ascending by total(); does not contain the chosen decomposition
+  std::size_t candidates = 0;  ///< number of legal decompositions of the block
 };
 
 /// Returns the blocks of a plan, each with up to `others` alternatives. If the layers of one block
-/// have different decompositions, the root's counts. On a few ranks the lowered programs rank the
-/// candidates. At large scale (large_scale_ranks) closed-form costs rank them, and the candidates
-/// in the result are lowered on representative ranks.
+/// have different decompositions, the decomposition of the block's root counts. On a few ranks,
+/// candidates are ranked by the costs of their lowered programs. At large scale (is_large_scale())
+/// they are ranked by closed-form costs, and only the candidates in the result are lowered, on
+/// representative ranks.
 std::vector<BlockExplanation> explain(const Plan& plan, const Network& network,
                                       const MachineProfile& machine, std::size_t others);
-/// The block that holds this layer, which must not be an input. Each alternative is also simulated.
+/// Explains the block that holds `layer`, which must not be an input. Also simulates the whole plan
+/// with each alternative.
 BlockExplanation explain_layer(const Plan& plan, const Network& network,
                                const MachineProfile& machine, LayerIndex layer, std::size_t others);
 

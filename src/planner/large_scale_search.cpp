@@ -19,7 +19,7 @@ namespace {
 using Factors = ProcessGrid::Factors;
 using Assignment = std::vector<int>;
 
-/// The gap at which no further weights are tried, and the largest number of weights.
+/// The gap at which no further weights are tried, and the most sets of weights that are tried.
 constexpr double good_enough = 0.005;
 constexpr int most_weights = 16;
 
@@ -71,7 +71,8 @@ class LargeScaleSearch {
   }
   double gap() const { return best() / lower_bound_ - 1; }
 
-  /// The weights for backlogs that begin only at the first node.
+  /// The weights for a backlog of gradient sums that begins at the first node (at the last node if
+  /// nothing can be hidden).
   std::vector<double> all_hidden() const {
     std::vector<double> begins(at(table_.nodes()), 0);
     (hidden_ > 0 ? begins.front() : begins.back()) = 1;
@@ -84,8 +85,8 @@ class LargeScaleSearch {
 
   /// Searches under one set of weights after another. The bound is tight under weights that make
   /// the best plans about equally expensive (cutting planes: J. Kelley, The cutting-plane method
-  /// for solving convex programs, 1960). Each search finds another such plan, until the gap is
-  /// closed or a search finds nothing new.
+  /// for solving convex programs, 1960). Each search adds one more plan to these, until the gap is
+  /// closed or a search finds a plan that is already among them.
   void look() {
     const auto less = [&](const Assignment& a, const Assignment& b) {
       return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
@@ -100,9 +101,9 @@ class LargeScaleSearch {
     }
   }
 
-  /// The weights under which the cheapest known plan costs most. This is the value of a game
-  /// between the plans and the layers where backlogs begin. Each side answers the average of the
-  /// other side's moves (fictitious play).
+  /// The weights under which the cheapest plan of `cuts_` costs most. They solve a matrix game: one
+  /// side chooses a plan, the other side chooses the node at which the backlog begins. Each side
+  /// answers the average of the other side's moves (fictitious play).
   std::vector<double> hardest_weights() const {
     constexpr int moves = 4000;
     std::vector<std::vector<double>> times;
@@ -125,7 +126,7 @@ class LargeScaleSearch {
     table_.set_objective({begins, hidden_, price_});
     const auto bounded = branch_and_bound(table_, seeds_, options_, few_);
     if (!bounded) return {};
-    // Plans that fit pay for no more memory than the limit.
+    // The bound includes the price of memory. Plans that fit pay for no more than the limit.
     lower_bound_ =
         std::max(lower_bound_,
                  bounded->lower_bound -
@@ -153,8 +154,9 @@ class LargeScaleSearch {
     return assignment;
   }
 
-  /// A candidate changes the node's gradient sum and hideable time. Backlogs from earlier nodes are
-  /// unaffected; one from this node changes by the sum, and those from later nodes by both.
+  /// Returns whether another candidate of the node helps, and takes it. A candidate changes the
+  /// node's gradient sum and hideable time. A backlog that begins at an earlier node is unaffected.
+  /// One that begins at this node changes by the sum, and one that begins at a later node by both.
   bool polish(Assignment& assignment, int node) const {
     const std::vector<double> by_begin = table_.seconds_by_begin(assignment);
     const double before = std::ranges::max(by_begin);
@@ -216,7 +218,7 @@ class LargeScaleSearch {
   }
 
   /// If the best assignment does not fit, memory gets a price (Lagrangian relaxation): about the
-  /// lowest at which the best assignment among few candidates fits.
+  /// lowest price at which the best assignment among the candidates in `few_` fits.
   void choose_price_of_memory() {
     constexpr double least_part = 1.0 / 64, growth = 4;
     constexpr int most_raises = 12, most_bisections = 3;
@@ -234,7 +236,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// Returns the best assignment among few candidates at this price, and adds it to the seeds.
+  /// Returns the best assignment among the candidates in `few_` at this price, and adds it to the
+  /// seeds.
   Assignment best_at_price(double price) {
     table_.set_objective({{}, hidden_, price});
     Assignment start = *std::ranges::min_element(
@@ -255,8 +258,8 @@ class LargeScaleSearch {
     seeds_.push_back(std::move(assignment));
   }
 
-  /// Adds assignments with the same grid everywhere, as far as the layers permit: those with the
-  /// least node costs.
+  /// Adds assignments with the same grid for all nodes, as far as the layers permit, to the seeds.
+  /// Only the `most` assignments with the least node costs are added.
   void add_families() {
     constexpr std::size_t most = 4;
     std::vector<std::pair<double, std::size_t>> families;  // ascending
@@ -282,7 +285,7 @@ class LargeScaleSearch {
   }
 
   /// Chooses candidates with a simple split: at most two dimensions within the innermost level, and
-  /// at most two outside.
+  /// at most two over the outer levels.
   void choose_few() {
     const auto dims = [](const Factors& factors) {
       return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
@@ -301,8 +304,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// A node's candidate on this grid. If it is illegal, the dimensions that the node cannot split
-  /// become repetition.
+  /// The node's candidate on this grid. If the grid is illegal, the parts along D, H and W become
+  /// repetition (R) instead, else those along F and C, else both.
   std::optional<int> nearest(int node, std::size_t grid) const {
     if (const auto candidate = table_.find(node, grid, OutputLayout::ReduceScatter))
       return candidate;

@@ -11,25 +11,26 @@
 namespace stratplan {
 
 struct LargeScaleResult {
-  std::vector<LayerDecompositions> found;  ///< different plans, ascending by the objective
+  std::vector<LayerDecompositions> found;  ///< of different plans, ascending by the objective
   /// objective of the first plan, and a lower bound for all plans within the memory limit
   Seconds objective{}, lower_bound{};
   std::size_t candidates = 0, rejections = 0;
 };
 
-/// Whether costs are computed in closed form: from this many ranks on, if the machine has rates but
-/// no measured kernels.
+/// Costs are computed in closed form from this many ranks on, if the machine has rates but no
+/// measured kernels. is_large_scale() returns whether this is so.
 inline constexpr int large_scale_ranks = 5;
 bool is_large_scale(int ranks, const MachineProfile& machine);
 
-/// Fills all classes, on all cores.
+/// Fills all block classes of the table, in parallel on all cores.
 void fill(ClosedTable& table);
-/// The dimensions along which some layer has an extent. No layer can split the others.
+/// The dimensions that some layer may be able to split. D, H or W is left out if its extent is 1 in
+/// all layers.
 std::vector<Dim> usable_dims(const Network& network);
 
-/// `known`: plans over all ranks. The result is no worse than any of them that uses canonical
-/// grids. `found` is empty if no plan fits the limit. Throws InfeasibleError if some layer has no
-/// legal decomposition.
+/// `known`: layouts over all ranks. The result is no worse than any known layout that uses
+/// canonical grids. `found` is empty if no plan fits the limit. Throws InfeasibleError if some
+/// layer has no legal decomposition.
 LargeScaleResult search_at_large_scale(const Network& network, const std::vector<Block>& blocks,
                                        int ranks, const MachineProfile& machine,
                                        const Execution& execution,

@@ -60,7 +60,8 @@ GroupShape LayoutEstimates::shape_of_group(const BlockCollective& collective,
 
 namespace {
 
-/// The layer that a block recomputes, and the inputs that it loads again.
+/// Returns the names of the layer that a block recomputes, if any, and of the inputs that the block
+/// loads again.
 std::vector<std::string> names_of(const Network& network, const Block& block, LayerIndex recomputed,
                                   const std::set<std::string>& all) {
   std::vector<std::string> names;

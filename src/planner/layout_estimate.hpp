@@ -1,5 +1,5 @@
 #pragma once
-// Closed-form time and memory of a plan without its edges: enough to select the promising ones
+// Closed-form time and memory of a plan without its edges: enough to select the promising plans
 // among thousands.
 #include <map>
 #include <string>
@@ -16,10 +16,11 @@ namespace stratplan {
 struct LayoutEstimate {
   Seconds step{};
   Seconds kernels{};  ///< part of `step`
-  Bytes memory{};     ///< persistent memory, and what the backward phase reads
+  Bytes memory{};     ///< persistent, and saved for the backward phase
 };
 
-/// Equal blocks under equal decompositions are computed once. Not thread-safe.
+/// Estimates layouts. Equal blocks under equal decompositions are estimated only once. Not
+/// thread-safe.
 class LayoutEstimates {
  public:
   /// All arguments must outlive this object.

@@ -75,8 +75,8 @@ std::string MemoryLimit::enough_ranks_text() const {
   }
   if (more > ranks_) return fmt::format("; doubling the ranks up to {} does not help", more);
   return machine_.capacity() < 2 * ranks_
-             ? fmt::format("; twice as many ranks would exceed the {} of {}", machine_.capacity(),
-                           machine_.name)
+             ? fmt::format("; twice as many ranks would exceed the {} ranks of {}",
+                           machine_.capacity(), machine_.name)
              : fmt::format("; no more than {} ranks are tried", many);
 }
 

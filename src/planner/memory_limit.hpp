@@ -1,6 +1,6 @@
 #pragma once
-// The limit on a plan's memory per rank: what fits, which limits no plan can meet, and what the
-// planner says then.
+// The limit on a plan's memory per rank: whether a plan fits, limits below what any plan needs, and
+// the planner's messages if nothing fits.
 #include <optional>
 #include <string>
 
@@ -8,30 +8,30 @@
 
 namespace stratplan {
 
-/// The memory that every plan on at most `ranks` ranks needs on some rank: an even share of the
-/// parameters, of their gradients and of the optimizer's state, and of the largest output of a
-/// convolution or a fully connected layer, for one sample if the planner may choose micro-batches.
-/// Most plans need far more. Needs no search.
+/// Returns a lower bound of the memory that every plan on at most `ranks` ranks needs on some rank.
+/// The bound is an even share of the parameters, their gradients and the optimizer's state, plus an
+/// even share of the largest output of a convolution or fully connected layer. If the planner may
+/// choose micro-batches, this output is for one sample. Most plans need far more. Makes no search.
 Bytes least_conceivable_memory(const Network& network, std::int64_t ranks,
                                const Execution& execution, const FreeMemoryOptions& free);
 
-/// The arguments must outlive it.
+/// The constructor's arguments must outlive this object.
 class MemoryLimit {
  public:
   MemoryLimit(const Network& network, int ranks, const MachineProfile& machine,
               const PlanningOptions& options);
 
-  /// Per rank: that of the options, else the memory of the machine's device; none if neither states
-  /// one.
+  /// The limit per rank: that of the options, else the memory of the machine's device. There is no
+  /// limit if neither is stated.
   std::optional<Bytes> value() const { return value_; }
   bool fits(Bytes memory) const { return !value_ || memory <= *value_; }
   /// Throws InfeasibleError if the limit is below least_conceivable_memory().
   void refuse_if_impossible() const;
 
-  /// "needs 80.1 MiB per rank, the limit is 60 MiB"
+  /// For example "needs 80.1 MiB per rank, the limit is 60 MiB".
   std::string exceeded_text(Bytes memory) const;
-  /// Why no plan fits, if the leanest that was found needs `least`, and how many ranks would do.
-  /// Tries powers of two times the ranks, up to those of the machine.
+  /// Returns why no plan fits, and how many ranks would be enough. `least`: memory of the leanest
+  /// plan found. Tries powers of two times the ranks, up to the ranks of the machine.
   std::string nothing_fits_text(Bytes least) const;
 
  private:

@@ -21,19 +21,21 @@
 namespace stratplan {
 namespace {
 
-/// An upper limit, since programs repeat all layers for each micro-batch.
+/// The number of micro-batches is limited, because programs repeat all layers for each of them.
 constexpr std::int64_t most_micro_batches = 1024;
-/// Plans that are lowered and simulated at a time, and the number of such rounds if none fits.
+/// Number of plans that are lowered and simulated at a time, and the most such rounds if no plan
+/// fits.
 constexpr std::size_t looked_at = 8;
 constexpr std::size_t most_layouts_searched = 6;
 constexpr int most_searches = 3;
-/// Points of the front that are simulated.
+/// Most points of the front that are simulated.
 constexpr std::size_t most_points = 32;
 /// Up to this many ranks, each block's leanest candidate is taken from all candidates.
 constexpr int few_ranks = 64;
 
-/// A grid in which `sharing` ranks, neighbours if the machine has levels, share each sample, and
-/// the batch is divided over such groups. Nothing if the levels cannot be divided that way.
+/// Returns a grid in which `sharing` ranks, close neighbours if the machine has levels, share each
+/// sample. The batch is divided over such groups of ranks. `split`: the factors by which so many
+/// ranks share a sample. Returns nothing if the levels cannot be divided that way.
 std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
                                         const std::function<ProcessGrid::Factors(int)>& split) {
   std::vector<ProcessGrid::Factors> levels(topology.size());
@@ -109,8 +111,8 @@ void MemoryChoices::add_variants() {
   for (const auto& choices : found) add_choices(choices);
 }
 
-/// Ranks that share a sample split it in space, or split its filters. The batch is divided into at
-/// most as many parts as it has samples.
+/// Ranks that share a sample split it in space, or split the filters. The micro-batch is divided
+/// into at most as many parts as it has samples.
 void MemoryChoices::add_uniform_layouts(Variant& variant) const {
   const auto input = std::ranges::find_if(variant.network.layers, &Layer::is_data);
   const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
@@ -133,8 +135,9 @@ void MemoryChoices::add_layout(Variant& variant, const std::string& name,
     variant.layouts.push_back({name, layers});
 }
 
-/// Adds each block's leanest candidate if there are few candidates: under the options that save
-/// most, and also with one micro-batch, since several micro-batches need an additional buffer.
+/// On few ranks, adds the layout that consists of each block's leanest candidate under the options
+/// that save most memory. Does so for the most micro-batches, and also for the fewest, because
+/// several micro-batches need an additional buffer.
 void MemoryChoices::add_leanest_layouts() {
   if (leanest_layouts_known_ || ranks_ > few_ranks) return;
   leanest_layouts_known_ = true;
@@ -272,8 +275,8 @@ Plan MemoryChoices::plan_of(const Choice& choice) const {
   return plan;
 }
 
-/// Recomputes as few blocks as make the plan fit, ordered by the memory that they save for their
-/// time. Returns the plan's peak.
+/// Makes the plan recompute as few blocks as make it fit. Blocks that save the most memory per
+/// additional second come first. Returns the plan's peak memory.
 Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
   const Variant& variant = variants_[choice.variant];
   const Bytes kept = peak_memory(plan, variant.network, machine_);
@@ -288,7 +291,7 @@ Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes li
   Bytes peak = peak_with(enough);
   if (peak > limit) return std::min(peak, kept);
   Bytes saved{};
-  std::size_t next = 0;  // first guess: enough if all saved memory counts at the fullest point
+  std::size_t next = 0;  // first guess: as if the peak shrank by all saved bytes
   while (next < all.size() && saved < kept - limit) saved += all[next++].saved;
   while (enough - too_few > 1) {
     if (next <= too_few || next >= enough) next = (too_few + enough) / 2;
@@ -358,9 +361,9 @@ const Considered* MemoryChoices::best(Bytes limit) const {
   return best;
 }
 
-/// The ratio between a plan's real memory and its closed-form estimate is measured on plans that do
-/// not fit. The remaining plans are assumed to exceed their estimates by at least the least such
-/// ratio.
+/// Lowers and simulates the most promising plans, until one fits. Plans that do not fit show the
+/// ratio between real memory and closed-form estimate. The remaining plans are assumed to exceed
+/// their estimates by at least the least such ratio.
 void MemoryChoices::play_promising(Bytes limit) {
   double beyond = 1;
   std::vector<Choice> left = promising(limit);
@@ -400,8 +403,9 @@ void MemoryChoices::search_until_searched(Bytes limit, const Search& search) {
   }
 }
 
-/// Estimates leave out exchanges and sums, which each micro-batch repeats. Returns whether half as
-/// many micro-batches give a better plan.
+/// Tries half as many micro-batches as the best plan has, and returns whether they give a better
+/// plan. Estimates do not show this, because they leave out the exchanges and sums that each
+/// micro-batch repeats.
 bool MemoryChoices::try_fewer_micro_batches(Bytes limit, const Search& search) {
   const Plan before = best(limit)->plan.value();
   const std::size_t v = variant_of(before);
@@ -417,8 +421,8 @@ bool MemoryChoices::try_fewer_micro_batches(Bytes limit, const Search& search) {
   return best(limit)->plan->prediction->step < before.prediction->step;
 }
 
-/// Searches for layouts under the options of the best plan. The search counts persistent and saved
-/// memory. The real memory is assumed to differ from that by as much as it does in the best plan.
+/// Searches for layouts under the options of the best plan. The search counts only persistent and
+/// saved memory. Real memory is assumed to differ from this sum by as much as in the best plan.
 void MemoryChoices::search_around(const Considered& best, Bytes limit, const Search& search) {
   const std::size_t v = variant_of(*best.plan);
   Variant& variant = variants_[v];
@@ -427,7 +431,7 @@ void MemoryChoices::search_around(const Considered& best, Bytes limit, const Sea
   const Bytes sum = LayoutEstimates(variant.network, variant.blocks, execution, machine_)
                         .of(best.plan->layers)
                         .memory;
-  const Bytes beside = best.plan->prediction->memory - sum;  // negative if the sum counts too much
+  const Bytes beside = best.plan->prediction->memory - sum;  // negative if the sum is larger
   std::vector<LayerDecompositions> known;
   for (const auto& layout : variant.layouts) known.push_back(layout.layers);
   Found found = search(variant.network, execution, limit - beside, known);

@@ -3,10 +3,10 @@
 // the layout (one decomposition per block).
 //
 // Every combination of memory-saving options gets a closed-form estimate under the known layouts:
-// those of searches and baselines, and uniform ones. The estimates that are fastest within the
-// limit are lowered, get as little recomputation as makes them fit, and are simulated. Then the
-// search looks for better layouts under the options of the best plan, until the best plan comes
-// from such a search.
+// the layouts of searches and baselines, and uniform layouts. The plans with the fastest estimates
+// within the limit are lowered, get as little recomputation as makes them fit, and are simulated.
+// Then the search looks for better layouts under the options of the best plan, until the best plan
+// comes from such a search.
 #include <functional>
 #include <map>
 #include <optional>
@@ -19,19 +19,19 @@
 
 namespace stratplan {
 
-/// The plan's options as a text: "16 micro-batches, gradients and the optimizer's state sharded, 3
-/// layers recomputed", or "no memory-saving options".
+/// The plan's memory-saving options as text, for example "16 micro-batches, gradients and the
+/// optimizer's state sharded, 3 layers recomputed", or "no memory-saving options".
 std::string memory_options_text(const Plan& plan);
 
 class MemoryChoices {
  public:
-  /// The result of a search under given options. No layers if nothing fits.
+  /// The result of a search under given options. `layers` is empty if nothing fits.
   struct Found {
     std::vector<LayerDecompositions> layers;
     Seconds objective{}, lower_bound{};
   };
-  /// `limit`: for persistent memory and what is kept for the backward phase. `known`: legal layouts
-  /// to start from.
+  /// `limit`: for the sum of persistent memory and memory saved for the backward phase. `known`:
+  /// legal layouts to start from.
   using Search = std::function<Found(const Network&, const Execution&, Bytes limit,
                                      const std::vector<LayerDecompositions>& known)>;
 
@@ -42,7 +42,7 @@ class MemoryChoices {
 
   /// Adds another layout over all ranks.
   void know(const std::string& name, const LayerDecompositions& layers);
-  /// Whether some layout seems to fit with the given options alone.
+  /// Whether some known layout fits under the options as given, according to its estimate.
   bool fits_as_given(Bytes limit) const;
   /// Looks for the fastest plan within the limit.
   void fit(Bytes limit, const Search& search);
@@ -58,7 +58,7 @@ class MemoryChoices {
   std::optional<Found> search_for(const Plan& plan) const;
 
  private:
-  /// The network with a number of micro-batches.
+  /// The network with some number of micro-batches, and the known layouts that are legal for it.
   struct Variant {
     Network network;
     std::vector<Block> blocks;
@@ -68,13 +68,13 @@ class MemoryChoices {
     };
     std::vector<Layout> layouts;
   };
-  /// A layout under some options. Estimates: with recomputation as given, and with all possible
-  /// recomputation.
+  /// A layout under a stage of sharding. `kept`: the estimate with recomputation as given.
+  /// `recomputed`: the estimate with all possible recomputation.
   struct Choice {
     std::size_t variant = 0, layout = 0;
     int sharding = 0;
     LayoutEstimate kept{}, recomputed{};
-    /// The estimated step with as much recomputation as the limit seems to need.
+    /// The estimated step with as much recomputation as the limit seems to require.
     Seconds step_within(Bytes limit) const;
   };
   /// A choice, and the share of the possible recomputation that it uses.
@@ -85,10 +85,10 @@ class MemoryChoices {
     Bytes memory{};
   };
   struct Outcome {
-    std::optional<Considered> plan;  ///< only if it fits
-    Bytes memory{};                  ///< the least memory found
+    std::optional<Considered> plan;  ///< only if the plan fits
+    Bytes memory{};                  ///< the plan's peak; the least one found if none fits
   };
-  using Setting = std::pair<std::int64_t, int>;  ///< micro-batches and sharding
+  using Setting = std::pair<std::int64_t, int>;  ///< number of micro-batches, stage of sharding
 
   void add_variants();
   void add_choices(const std::vector<Choice>& choices) {
@@ -100,7 +100,7 @@ class MemoryChoices {
                   const LayerDecompositions& layers) const;
   std::vector<int> stages() const;
   Execution execution_of(const Network& network, int sharding, bool remake) const;
-  /// The estimates of layouts from index `first` on.
+  /// The estimates of the variant's layouts from index `first` on.
   std::vector<Choice> estimates(std::size_t variant, std::size_t first) const;
   void estimate(std::size_t variant, std::size_t first);
   std::vector<Choice> promising(Bytes limit) const;

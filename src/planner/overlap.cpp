@@ -11,8 +11,9 @@
 namespace stratplan {
 namespace {
 
-/// The forward phase of one layer and of the edges that lead to it, on one rank and alone. Kernels
-/// run one after the other. Messages overlap with them until an op reads the messages.
+/// Times the forward phase of one layer and of the edges that lead to it, on one rank, without
+/// other layers. Kernels run one after the other. Messages overlap with kernels until an op reads
+/// the messages.
 class LayerClock {
  public:
   void add(const Op& op, Seconds cost) {

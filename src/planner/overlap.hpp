@@ -10,18 +10,18 @@
 
 namespace stratplan {
 
-/// The convolutions for which the interior/boundary split costs less than one kernel after the
-/// whole halo exchange. The split counts its kernels and the rest of the exchange that they do not
-/// hide. Costs are those of the rank that takes longest for the layer. Requires concurrent streams
-/// in the plan.
+/// Returns the names of the convolutions for which the interior/boundary split costs less than one
+/// kernel after the whole halo exchange. The cost of a split is that of its kernels and of the part
+/// of the exchange that they do not hide. Costs are those of the rank that takes longest for the
+/// layer. Requires concurrent streams in the plan.
 std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& network,
                                                const MachineProfile& machine);
 
 /// Sets the plan's execution, and returns the prediction of the result. Kernels get the fastest
 /// known implementations. If kernels can hide communication on this machine, streams and
-/// interior/boundary splits are chosen by the shortest simulated step. They may only exceed the
-/// memory limit if the plan without overlap does. Plans over many ranks always use concurrent
-/// streams, and try splits only if `thorough`.
+/// interior/boundary splits are chosen by the shortest simulated step. No choice may make a plan
+/// exceed the memory limit. Plans over many ranks use concurrent streams in any case, and splits
+/// are tried for them only if `thorough`.
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit = {}, bool thorough = true);
 

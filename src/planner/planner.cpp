@@ -34,7 +34,7 @@ Seconds since(Clock::time_point start) {
   return {std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-/// The blocks and candidates of the search on some number of ranks.
+/// The search space on a given number of ranks: blocks and their candidates.
 struct Space {
   std::vector<Block> blocks;
   std::vector<std::vector<Decomposition>> candidates;  ///< per block
@@ -138,8 +138,8 @@ class Planning {
 
   // ---------------------------------------------------------------- if memory is short
 
-  /// Stores the prediction of the best plan with the options as given, which needs too much memory.
-  /// Resets the objective, since nothing is known yet about plans that fit.
+  /// The best plan with the options as given needs too much memory: stores its prediction. Resets
+  /// the objective, since nothing is known yet about plans that fit.
   void remember_without_limit(Considered considered) {
     if (!considered.plan->prediction)
       considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
@@ -240,7 +240,8 @@ class Planning {
     return labelled(std::move(plan), name);
   }
 
-  /// Fills in everything except what depends on the plan's own memory-saving options.
+  /// Fills in the plan's name, source, overrides, ranks and machine. Keeps its training, execution
+  /// and network fingerprint, which depend on its memory-saving options.
   Plan labelled(Plan plan, const std::string& name) const {
     const Training training = plan.overrides.training;
     plan.name = name;
@@ -254,7 +255,8 @@ class Planning {
     return plan;
   }
 
-  /// `sum`: the plan's quick estimate, if it is already known.
+  /// Simulates a plan, unless its quick estimate needs far too much memory. `sum`: that estimate,
+  /// if it is already known.
   Considered priced(const std::string& name, Plan plan, bool thorough = true,
                     std::optional<QuickEstimate> sum = {}) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
@@ -283,7 +285,7 @@ class Planning {
                : std::nullopt;
   }
 
-  /// The estimated memory of a plan over many ranks, if it exceeds the limit so far that a
+  /// The estimated memory of a plan over many ranks, if it exceeds the limit by so much that a
   /// simulation is pointless.
   std::optional<Bytes> far_too_much(const std::optional<QuickEstimate>& sum) const {
     const bool far = sum && limit_.value() && sum->memory.value / 5 * 4 > limit_.value()->value;
@@ -299,7 +301,7 @@ class Planning {
     search_with_weight(space, table, 0.5, "searched, communication x0.5");
   }
 
-  /// Searches for the best plan of all. The result is used unless it needs too much memory.
+  /// Searches without a memory limit. The plan found is used unless it needs too much memory.
   void search_without_limit(const Space& space, const PlanTable& table) {
     const auto start = Clock::now();
     const auto found = search(table, {}, options_.limits);
@@ -311,9 +313,9 @@ class Planning {
                         : remember_without_limit(std::move(considered));
   }
 
-  /// The table's memory is the sum of persistent memory and of what backward reads. Transient
-  /// buffers and gaps come on top. If the lowered plan exceeds the limit, the search repeats with a
-  /// lower limit, until a plan fits or no leaner plan is left.
+  /// The table counts persistent memory and memory saved for the backward phase. Transient buffers
+  /// and gaps between buffers come on top. If the lowered plan exceeds the limit, the search
+  /// repeats with a lower limit, until a plan fits or no leaner plan is left.
   void search_with_weight(const Space& space, const PlanTable& table, double weight,
                           const std::string& name) {
     const WeightedTable weighted(table, weight);
@@ -338,7 +340,7 @@ class Planning {
     }
   }
 
-  /// A lower bound from a less constrained search remains valid.
+  /// `lower_bound` may come from a less constrained search: it remains valid.
   void state_objective(Seconds cost, Seconds lower_bound) {
     result_.objective = cost;
     result_.lower_bound = std::min(lower_bound, cost);
@@ -372,8 +374,9 @@ class Planning {
     }
   }
 
-  /// Simulates the baselines, those with the shortest estimates first. On many ranks a baseline is
-  /// skipped if it takes far longer without gradient sums than another one in total.
+  /// Simulates the baselines with the shortest estimates first. On many ranks a baseline is skipped
+  /// if its estimate, which leaves out gradient sums, is far longer than the best of these
+  /// simulated steps.
   std::vector<Considered> priced(std::vector<Baseline>& all) {
     constexpr std::size_t first = 2;
     constexpr double far_longer = 3;
@@ -409,8 +412,8 @@ class Planning {
     return prices;
   }
 
-  /// Keeps only the best of the plans on fewer ranks, judged by its first rank alone. A full
-  /// simulation of each would take too long.
+  /// Of the baselines on fewer ranks, keeps only the one whose first rank has the shortest
+  /// simulated step. A full simulation of each would take too long.
   void keep_best_on_fewer_ranks(std::vector<Baseline>& all) const {
     std::string best;
     Seconds least{};
@@ -438,7 +441,7 @@ class Planning {
   MemoryLimit limit_;
   std::string fingerprint_;
   std::mutex least_peak_guard_;
-  std::optional<Bytes> least_peak_;  ///< least peak of all plans so far
+  std::optional<Bytes> least_peak_;  ///< least peak memory of all plans so far
   std::vector<Considered>
       beyond_limit_;  ///< the best plan with the options as given, if it exceeds the memory limit
   PlanningResult result_;

@@ -12,15 +12,15 @@
 namespace stratplan {
 
 /// The memory-saving options that the planner may choose if memory is short
-/// (planner/memory_saving). Options that are not free stay as in the network's training and
-/// `execution`.
+/// (planner/memory_saving). Options that are not free stay as in Network::training and
+/// PlanningOptions::execution.
 struct FreeMemoryOptions {
   bool micro_batches = true, sharding = true, recompute = true;
 };
 
 struct PlanningOptions {
   NetworkOverrides overrides;         ///< the network's overrides, for plan.json
-  std::optional<Bytes> memory_limit;  ///< per rank; default: the machine's, if it states one
+  std::optional<Bytes> memory_limit;  ///< per rank; default: the device's memory, if stated
   Execution execution;
   SearchLimits limits;
   FreeMemoryOptions free;
@@ -32,8 +32,8 @@ struct Considered {
   std::string name;  ///< "searched", "searched, communication x2", or the baseline's
   std::vector<std::string> aliases;  ///< other names of the same plan
   std::optional<Plan> plan;          ///< with its prediction
-  /// why the plan cannot be used: it does not exist, or it needs more memory than the limit (then
-  /// `plan` is set)
+  /// why the plan cannot be used: it does not exist, is too slow to simulate, or needs more memory
+  /// than the limit (only then `plan` is set)
   std::string infeasible;
   bool usable() const { return plan && infeasible.empty(); }
 };
@@ -46,23 +46,24 @@ struct PlanningResult {
   std::string reranking;  ///< how the simulator changed the search's choice; empty if it did not
   std::optional<Bytes> memory_limit;  ///< the limit that applied
 
-  /// the searched plan that `optimal`, `gap` and `objective` are about; it uses all ranks
+  /// name of the searched plan to which `optimal`, `gap` and `objective` refer; it uses all ranks
   std::string searched_name = "searched";
-  /// whether that plan is proven best for the search's objective, the sum of all layers' and edges'
-  /// costs, among plans over all ranks
+  /// whether that plan is proven to have the least objective among plans over all ranks. The
+  /// objective is the sum of all layers' and edges' costs
   bool optimal = false;
-  double gap = 0;          ///< otherwise: the largest possible improvement, as a fraction
-  Seconds objective{};     ///< objective of that plan
+  double gap = 0;          ///< if not optimal: objective / lower_bound - 1
+  Seconds objective{};     ///< objective of the plan `searched_name`
   Seconds lower_bound{};   ///< lower bound of the objective over all plans within the memory limit
-  std::size_t blocks = 0;  ///< groups of layers that share a decomposition
+  std::size_t blocks = 0;  ///< number of blocks: groups of layers that share a decomposition
   std::size_t candidates = 0;  ///< legal decompositions, summed over all blocks
-  std::size_t rejections = 0;  ///< illegal ones
+  std::size_t rejections = 0;  ///< illegal decompositions, summed over all blocks
   Seconds search_seconds{};    ///< time spent searching, including the evaluation of costs
 
   std::vector<Considered>
-      searched;  ///< under different weights on communication; the first has weight 1
+      searched;  ///< plans found under different weights on communication, weight 1 first
   std::vector<Considered> baselines;
-  /// with other micro-batches, sharding or recomputation; only if the limit binds, or for the front
+  /// plans with other micro-batches, sharding or recomputation; only if the memory limit binds, or
+  /// for the front
   std::vector<Considered> fitted;
 
   /// prediction of the fastest plan with the options as given, if that plan exceeds the limit

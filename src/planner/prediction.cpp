@@ -10,8 +10,8 @@
 namespace stratplan {
 namespace {
 
-/// Writes a rank number in mixed radix, with the prime factors of `ranks` as radices. Digits for
-/// which `last(place)` is true have their largest value. All others are 0.
+/// Returns the rank with these digits in mixed radix, with the prime factors of `ranks` as radices:
+/// the largest value at places for which `last(place)` is true, and 0 at all other places.
 template <class Last>
 int rank_by_digits(int ranks, const Last& last) {
   int rank = 0;
@@ -30,8 +30,8 @@ std::vector<int> modelled_ranks(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) modelled.insert(rank);
     return {modelled.begin(), modelled.end()};
   }
-  // The first blocks are the longest. If every other digit is the last, the rank has neighbours on
-  // both sides of most dimensions, and half of its partners are far away.
+  // Rank 0 holds the longest blocks. If every other digit has its largest value, the rank has
+  // neighbours on both sides along most dimensions, and half of its partners are far away.
   modelled = {0, ranks - 1};
   for (const std::size_t turn : {0, 1})
     modelled.insert(rank_by_digits(ranks, [&](std::size_t place) { return place % 2 == turn; }));

@@ -13,8 +13,9 @@ namespace stratplan {
 /// The programs of all ranks.
 std::vector<Program> programs_of(const Plan& plan, const Network& network);
 
-/// The representative ranks that are simulated. Up to this many ranks, every rank is. Above, there
-/// are four: the first, the last, and two that have neighbours on both sides along most dimensions.
+/// modelled_ranks() returns the ranks that are simulated. Up to this many ranks, every rank is
+/// simulated. Above, four representative ranks are: the first, the last, and two that have
+/// neighbours on both sides along most dimensions.
 inline constexpr int most_ranks_of_their_own = 16;
 std::vector<int> modelled_ranks(int ranks);
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network);
@@ -27,14 +28,14 @@ Prediction predict(const Plan& plan, const Network& network, const MachineProfil
 /// micro-batch to the last but one. So a few micro-batches are lowered, however many there are.
 Bytes peak_memory(const Plan& plan, const Network& network, const MachineProfile& machine);
 
-/// Execution::implementations of the kernels that were measured.
+/// Returns Execution::implementations: the fastest implementation of each kernel that was measured.
 std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
                                                            const MachineProfile& machine);
 
-/// Distinct kernels.
+/// Numbers of distinct kernels.
 struct KernelCount {
   std::size_t all = 0;
-  std::size_t measured = 0;  ///< whose time was measured at exactly this shape
+  std::size_t measured = 0;  ///< kernels whose time was measured at exactly their shape
 };
 KernelCount count_kernels(const std::set<Kernel>& kernels, const MachineProfile& machine);
 KernelCount count_kernels(const std::vector<Program>& programs, const MachineProfile& machine);

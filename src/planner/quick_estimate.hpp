@@ -6,7 +6,7 @@
 namespace stratplan {
 
 struct QuickEstimate {
-  Bytes memory{};  ///< persistent, and saved for the backward phase
+  Bytes memory{};  ///< persistent memory, and memory saved for the backward phase
   /// kernels and redistributions one after the other, without gradient sums
   Seconds step{};
 };

@@ -10,7 +10,7 @@ namespace stratplan {
 inline constexpr double same_time = 1 + 1e-12;
 
 /// Returns whether `a` has the shorter step, or an equally long step on fewer ranks: repeating all
-/// work on two ranks is no better than doing it on one. Both plans have a prediction.
+/// work on two ranks is no better than doing it on one. Requires a prediction in both plans.
 bool better(const Plan& a, const Plan& b);
 
 /// Returns the usable plan that `better` prefers; null if none is usable.
@@ -20,8 +20,8 @@ const Considered* fastest(const std::vector<Considered>& list);
 /// equal times, the usable one that `better` prefers is kept.
 std::vector<Considered> front_of(std::vector<const Considered*> considered);
 
-/// Sets `recommended`, `chosen` and `reranking`. At least one considered plan is usable. `ranks`:
-/// the number of ranks offered.
+/// Sets `recommended`, `chosen` and `reranking`. Requires at least one usable plan. `ranks`: the
+/// number of ranks offered.
 void recommend(PlanningResult& result, int ranks);
 
 }  // namespace stratplan

@@ -10,15 +10,16 @@
 
 namespace stratplan {
 
-/// Sums of statistics between ranks. DistributedDataParallel, for example, makes none: it takes
-/// statistics per rank (Network::local_statistics).
+/// The sums of statistics between ranks. PyTorch's DistributedDataParallel, for example, makes no
+/// such sums: it takes statistics per rank (Network::local_statistics).
 struct SharedStatistics {
-  std::int64_t samples = 0;  ///< in a statistics set
-  int ranks = 0;             ///< on which parts of one set lie, at most
-  Seconds cost{};            ///< how much longer the simulated step is than without these sums
+  std::int64_t samples = 0;  ///< number of samples in a statistics set
+  int ranks = 0;             ///< most ranks over which one set is spread
+  Seconds cost{};            ///< time that these sums add to the simulated step
 };
 
-/// Nothing if every statistics set lies on one rank. `programs`: a plan's, by rank.
+/// Returns nothing if every statistics set lies on one rank. `programs`: the plan's programs, by
+/// rank.
 std::optional<SharedStatistics> shared_statistics(std::vector<Program> programs,
                                                   const Network& network,
                                                   const MachineProfile& machine);

@@ -21,7 +21,7 @@ struct BareTable {
 BareTable read_bare_table(const Json& document, const std::string& file);
 
 /// Returns the answer; "seconds" is the time of the search alone. Throws InfeasibleError if nothing
-/// fits, with the least feasible limit.
+/// fits; the message gives the least feasible limit.
 Json solve(const BareTable& bare);
 
 }  // namespace stratplan

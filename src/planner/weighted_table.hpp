@@ -1,7 +1,8 @@
 #pragma once
 // The costs of a plan table with a different weight on communication. The search adds up the cost
 // of each layer and edge on its own. Waiting for partners makes communication more expensive than
-// that, and overlap makes it cheaper. So the best plans under other weights are simulated, too.
+// in this sum, and overlap makes communication cheaper. So the best plans under other weights are
+// simulated, too.
 #include "model/cost/plan_table.hpp"
 
 namespace stratplan {

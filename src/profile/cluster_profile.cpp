@@ -15,8 +15,8 @@
 namespace stratplan {
 namespace {
 
-/// The samples are few, because there are many tables. A cluster's network is also less noisy than
-/// two processes that share a core.
+/// Few samples are taken, because there are many tables. A cluster's network is also less noisy
+/// than two processes that share a core.
 constexpr StoppingRule cluster_rule{.least_samples = 10,
                                     .least_expensive = 2,
                                     .most_samples = 200,

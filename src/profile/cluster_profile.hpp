@@ -1,9 +1,12 @@
 #pragma once
-// Measures the links of a cluster, independently of the network to train: messages within a node
-// and between nodes, where several pairs at once share a network interface; exchanges with several
-// peers; and collectives by group size and distance of the ranks. The job script of `profile --job`
-// runs these measurements. They run on any MPI ranks: `ranks_per_node` consecutive ranks then count
-// as a node.
+// Measures the links of a cluster, independently of any network to train:
+//   - messages within a node, and between nodes, where several pairs of ranks at once share a
+//     network interface
+//   - exchanges with several peers
+//   - collectives, by group size and distance of the ranks
+//
+// The job script of `profile --job` runs these measurements. They run on any MPI ranks:
+// `ranks_per_node` consecutive ranks then count as a node.
 #include "model/cost/collective_cost.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "profile/profile.hpp"
@@ -14,13 +17,13 @@ struct ClusterLayout {
   int ranks = 1;
   int ranks_per_node = 1;
   int nodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
-  /// Returns the ranks per group at each level, outermost first. Levels of one group are left out,
-  /// as in the measured machine.
+  /// Returns the number of nodes, then the ranks per node. A level of size 1 is left out, as in the
+  /// measured machine.
   Topology topology() const;
 };
 
-/// Which ranks exchange messages at once. If a rank names a peer, the peer names that rank. A
-/// pattern may name peers beyond the last rank; they do not exist and are skipped.
+/// Which ranks exchange messages at the same time. If a rank names a peer, the peer names that
+/// rank. A pattern may name peers beyond the last rank; such peers do not exist and are skipped.
 struct ExchangePattern {
   enum class Kind { Within, Across, Peers };
   Kind kind = Kind::Within;
@@ -42,7 +45,8 @@ struct GroupLayout {
   int stride = 1;
 };
 /// Returns the groups to measure: consecutive ranks (equal parts of a node, whole nodes, several
-/// nodes), and one rank on each of several nodes. Each size doubles the one before, up to all.
+/// nodes), and one rank on each of several nodes. Sizes double from group to group, up to the
+/// largest possible size.
 std::vector<GroupLayout> group_layouts(const ClusterLayout& layout);
 
 /// The key of a layout's group in MachineProfile::collectives.
@@ -51,15 +55,15 @@ std::string collective_key(Collective op, DataType type, const GroupLayout& grou
 
 /// Measures the cluster. All ranks call this function, and all get the same result. `largest`: the
 /// most bytes that a rank sends in one operation. The result has the levels of the layout. The
-/// innermost level is "gpu" where the backend has a device, else its name comes from `base`. Throws
-/// EnvironmentError if the number of ranks is not the layout's or is below 2, and
-/// CommunicationError.
+/// innermost level is "gpu" where the backend has a device, else its name comes from `base`.
+/// Requires as many ranks in `team` as in `layout`. Throws EnvironmentError if there are fewer than
+/// 2 ranks, and CommunicationError if communication fails.
 MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend,
                                const Team& team, const MachineProfile& base,
                                const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress);
 
-/// Returns the groups of `rank` whose collectives profile_cluster() measures.
+/// Returns the groups with `rank` among them whose collectives profile_cluster() measures.
 std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int rank);
 
 }  // namespace stratplan

@@ -32,7 +32,7 @@ Program tiny_program(const Team& team) {
   return program;
 }
 
-/// Returns the executor's time per op: that of a tiny program, without the time of its kernels.
+/// Returns the executor's time per op: the time per op of a tiny program, less the kernel's time.
 Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds kernel,
                                   const StoppingRule& rule) {
   const Program program = tiny_program(team);
@@ -44,7 +44,7 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
 }
 
 /// Kernels are tried from the smallest to the largest. Kernels that would take longer than this are
-/// left out, because the smaller ones have shown the rate of such a slow backend.
+/// left out, because smaller kernels have already shown the rate of so slow a backend.
 constexpr Seconds long_enough{0.05};
 
 class RateProbe {
@@ -91,8 +91,8 @@ bool computes_on(Backend& backend, Kernel kernel, DataType type) {
 }  // namespace
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
-  // The largest products are for devices. The smallest ones already show a processor's rate, but do
-  // not fill a device.
+  // The largest products are for devices, which smaller products do not fill. The smallest products
+  // already show a processor's rate.
   std::vector<Kernel> products{
       square_convolution(1, 64, 14, 3),     square_convolution(2, 64, 56, 3),
       square_convolution(4, 256, 14, 3),    square_convolution(512, 1024, 1, 1),

@@ -10,10 +10,10 @@
 namespace stratplan {
 
 struct DeviceProfile {
-  double flops_per_s = 0;  ///< the best of some large convolutions
-  double bytes_per_s = 0;  ///< the best of some copies
-  /// by Math, rates of the same convolutions on 16-bit numbers; 0 if the backend does not compute
-  /// in that type or has no device of its own
+  double flops_per_s = 0;  ///< best rate of some large convolutions
+  double bytes_per_s = 0;  ///< best rate of some copies
+  /// by Math: best rate of the same convolutions on 16-bit numbers; 0 if the backend does not
+  /// compute in that type or has no device of its own
   std::array<double, math_count> math_flops_per_s{};
   Seconds launch{};           ///< least time of any kernel
   Measurement step_overhead;  ///< executor time per op, beyond the kernel's own time
@@ -22,8 +22,8 @@ struct DeviceProfile {
 /// Measures the rates. All ranks call this function, and all get the same result.
 DeviceProfile profile_device(Backend& backend, const Team& team);
 
-/// Writes the rates into a machine profile. Memory is that of the backend's device. Where the host
-/// is the device, the machine's memory stays unchanged.
+/// Writes the rates into a machine profile. The machine's memory becomes that of the backend's
+/// device. If the backend has no device of its own, the machine's memory stays unchanged.
 void describe_device(MachineProfile& machine, const DeviceProfile& profile, const Backend& backend);
 
 }  // namespace stratplan

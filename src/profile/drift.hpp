@@ -16,32 +16,32 @@ inline constexpr double tolerated_drift = 0.03;
 /// computing time. No more than most_representative_kernels are measured again.
 inline constexpr double representative_share = 0.6;
 inline constexpr std::size_t most_representative_kernels = 8;
-/// The largest standard deviation of single kernels' ratios, relative to their common ratio, at
-/// which the common ratio applies to all other kernels too.
+/// The common ratio of the measured kernels applies to all other kernels, too, if the standard
+/// deviation of single kernels' ratios, relative to the common ratio, is at most this.
 inline constexpr double tolerated_unevenness = 0.1;
 
 struct RepresentativeKernel {
   Kernel kernel;
-  Seconds seconds{};  ///< time that the programs spend in it, at the profile's speed
+  Seconds seconds{};  ///< time that the programs spend in this kernel, at the profile's speed
   friend bool operator==(const RepresentativeKernel&, const RepresentativeKernel&) = default;
 };
 
 /// Returns the kernels with the most computing time by the profile, heaviest first, until they have
-/// `share` of the programs' computing time, at most `most`. Kernels that the profile lacks are left
-/// out.
+/// `share` of the programs' computing time. Returns at most `most` kernels. Kernels that the
+/// profile lacks are left out.
 std::vector<RepresentativeKernel> representative_kernels(
     std::span<const Program> programs, const MachineProfile& machine,
     double share = representative_share, std::size_t most = most_representative_kernels);
 
 /// Returns the drift between two profiles, or nothing if it is even and at most tolerated_drift.
-/// Requires at least one kernel, and measurements of all of them in both profiles.
+/// Requires at least one kernel, and measurements of all these kernels in both profiles.
 std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
                               const MachineProfile& before, const MachineProfile& now);
 
-/// Measures the programs' representative kernels again and returns the drift. One call of `measure`
-/// measures them; it must return a profile that holds them. Returns nothing, without a call, if
-/// `known` does not serve these ranks and threads, or holds none of the programs' kernels. Requires
-/// at least one program.
+/// Measures the programs' representative kernels again and returns the drift. `measure` is called
+/// once, and must return a profile that holds these kernels. Returns nothing, without a call, if
+/// the profile `known` does not serve these ranks and threads, or holds none of the programs'
+/// kernels. Requires at least one program.
 std::optional<Drift> measure_drift(
     std::span<const Program> programs, const MachineProfile& known, int threads_per_rank,
     const std::function<MachineProfile(const ProfileRequest&)>& measure);

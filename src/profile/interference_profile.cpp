@@ -49,7 +49,7 @@ class Emulation {
           kernel_(kernel),
           prepared_(emulation.backend_.prepare(kernel)),
           runs_(kernel_, *prepared_, emulation.backend_, emulation.buffers_) {
-      runs_.launch(0);  // the first run may not be captured
+      runs_.launch(0);  // the first run must not be captured
       runs_.batch(1);
       const Seconds one = alone();
       runs_.batch(std::clamp(static_cast<int>(std::ceil(stretch.value / std::max(one.value, 1e-9))),
@@ -116,8 +116,8 @@ class Emulation {
                  traffic_ends_ = Backend::none;
 };
 
-/// Samples of one kernel, one per round: seconds alone, and by number of blocks seconds and copied
-/// bytes per second.
+/// Samples of one kernel, one per round. `alone`: seconds without traffic. `beside` and `copied`,
+/// by number of blocks: seconds beside traffic, and bytes per second that the traffic copied.
 struct Samples {
   std::vector<double> alone;
   std::array<std::vector<double>, block_counts.size()> beside, copied;

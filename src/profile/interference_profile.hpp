@@ -1,6 +1,6 @@
 #pragma once
-// Measures how much slower kernels become beside those of a communication library, as far as one
-// device can tell. Blocks of threads that copy memory at a link's rate stand for the library's
+// Measures how much slower kernels become beside the kernels of a communication library, as far as
+// one device can show. Blocks of threads that copy memory at a link's rate stand for the library's
 // kernels (Backend::enqueue_traffic). No rank communicates, so these numbers must be marked as
 // emulated.
 #include <span>
@@ -15,14 +15,14 @@ namespace stratplan {
 /// copy, bound by memory.
 std::vector<Kernel> kernels_interfered_with();
 
-/// One direction of the 18 links of an H100 or H200 to its switch (machines/parts/links.json,
-/// nvlink4).
+/// Bandwidth, in one direction, of the 18 links of an H100 or H200 to its switch
+/// (machines/parts/links.json, nvlink4).
 inline constexpr double emulated_link_bytes_per_s = 450e9;
 
-/// Times the kernels alone and beside 8, 16 and 32 blocks, in turns. The blocks together copy
-/// `bytes_per_s`. Returns a row per number of blocks. Returns no rows if the backend emulates no
-/// traffic, or does not know its clock, by which the blocks keep their rate. Throws
-/// EnvironmentError if memory runs out.
+/// Times the kernels alone and beside 8, 16 and 32 blocks of threads, in turns. The blocks together
+/// copy `bytes_per_s`. Returns a row per number of blocks. Returns no rows if the backend emulates
+/// no traffic, or does not know the device's clock, which the blocks need to keep their rate.
+/// Throws EnvironmentError if memory runs out.
 std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels,
                                                double bytes_per_s = emulated_link_bytes_per_s);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Measures local kernels on all ranks at once, under the conditions of a program. The other ranks
-// compute too, weights and saved activations come from memory, and the other input has just been
+// Measures local kernels on all ranks at once, under the conditions of a program. All ranks
+// compute, weights and saved activations come from memory, and the remaining input has just been
 // written.
 #include <algorithm>
 #include <cmath>
@@ -23,15 +23,15 @@ struct KernelProfile {
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
   /// largest share of the machine that other processes used during a measurement that was kept
   double foreign_load = 0;
-  /// lowest clock of the device before or after such a measurement, relative to the highest clock
-  /// seen
+  /// lowest clock of the device before or after a measurement that was kept, relative to the
+  /// highest clock seen
   double clock_share = 1;
   double highest_clock = 0;  ///< cycles per second; 0: unknown
 };
 
-/// How often each kernel is measured, with all other kernels in between, and the stopping rule of
-/// one visit. A machine's speed changes within seconds. Samples of a single visit would share that
-/// noise, and a search among candidates would pick lucky ones.
+/// Each kernel is measured in this many visits, with all other kernels in between. kernel_rule is
+/// the stopping rule of one visit. A machine's speed changes within seconds, so samples of a single
+/// visit would share this noise. A search among candidates would then pick kernels that were lucky.
 inline constexpr int kernel_visits = 3;
 inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .least_expensive = 1,
@@ -57,8 +57,8 @@ struct KernelSamples {
 /// A device's events are accurate enough over this time, so batches need not be longer.
 inline constexpr Seconds well_timed{1e-3};
 
-/// Returns how many runs to time at once where work is captured. Two runs are launched first,
-/// because no kernel may run for the first time in a capture. The second one's time decides.
+/// Returns how many runs to time at once where the backend captures work. Two runs are launched
+/// first, because a kernel's first run must not be captured. The second run's time decides.
 template <Clock AnyClock>
 int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const Team& team) {
   runs.launch(0);
@@ -95,11 +95,10 @@ KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Bac
                        team, rule, rehearse);
 }
 
-/// Returns the largest sum of operand bytes, with padding, of any kernel's reads or of any kernel's
-/// writes.
+/// Returns the most operand bytes, with padding, that any of the kernels reads, or that any writes.
 Bytes largest_operands(const std::vector<Kernel>& kernels);
 
-/// Bytes of an arena: data written one arena ago has left every cache.
+/// Size of an arena. Data that was written one arena ago has left every cache.
 inline constexpr Bytes kernel_arena{256 << 20};
 
 }  // namespace stratplan

@@ -1,8 +1,8 @@
 #pragma once
 // Measures messages and collectives by size. All ranks take part, neighbours with each other, as in
-// a step. Each buffer has just been written, as by the packing kernel before it. The ranks run
-// freely between rounds. So a sample's mean over the ranks is the time that one more such op adds
-// to a program.
+// a step. Each send buffer has just been written, as a packing kernel does in a program. Ranks
+// synchronize only between rounds of samples. So a sample's mean over the ranks is the time that
+// one more such op adds to a program.
 #include "profile/measure/sampler.hpp"
 #include "profile/profile_request.hpp"
 #include "runtime/device/backend.hpp"
@@ -12,8 +12,9 @@ namespace stratplan {
 /// Time of one operation of this size.
 using MeasureSize = std::function<Measurement(Bytes bytes)>;
 /// Measures sizes from `least` to `largest`, by factors of four. Stops after the first size that
-/// takes slow_message. Where the time falls, or grows by more than 1.5 times the factor of the
-/// size, the doubled size is measured too, because protocols change there.
+/// takes slow_message or longer. Protocols change where the time falls from one size to the next,
+/// or grows by more than 1.5 times the factor between them. There twice the smaller size is
+/// measured, too.
 SizeTable measure_by_size(Bytes least, Bytes largest, const MeasureSize& measure);
 
 /// Sets a level's latency and bandwidth from a table of messages one way.

@@ -19,8 +19,8 @@ BufferId add_flat(Program& program, const char* name, Bytes bytes) {
   return static_cast<BufferId>(program.buffers.size()) - 1;
 }
 
-/// Returns a program with an all-reduce over all ranks, if `sums`, and then `kernels` kernels that
-/// do not depend on it.
+/// Returns a program with an all-reduce over all ranks (only if `sums`), and then `kernels` kernels
+/// that do not depend on the all-reduce.
 Program program_of(const Team& team, bool sums, int kernels) {
   Program program;
   program.rank = team.rank();
@@ -65,7 +65,7 @@ double measure_hidden(Backend& backend, const Team& team) {
   const Seconds in_turn = time_of(program_of(team, true, kernels), false, backend, team);
   const Seconds at_once = time_of(program_of(team, true, kernels), true, backend, team);
   const double saved = (in_turn - at_once) / std::min(sum, kernel * kernels);
-  // Cores that share memory hide nothing, and are measured at -0.1 to 0.1.
+  // Cores that share memory hide nothing. Measurements on them gave -0.1 to 0.1.
   constexpr double noise = 0.1;
   return saved < noise ? 0 : std::min(saved, 1.0);
 }

@@ -12,13 +12,13 @@ namespace stratplan {
 /// function, and all get the same result; one of them writes it. Measurements in `base` are kept if
 /// they come from the same backend and device, and from as many ranks and threads. Otherwise the
 /// result starts anew with the name, levels and device of `base`. `provenance` goes into the
-/// result. Transports between backends that are not on the host need groups_to_measure(). Throws
+/// result. Transports between device memories must have been made for groups_to_measure(). Throws
 /// EnvironmentError if memory runs out or the number of ranks is not the request's, and
-/// CommunicationError.
+/// CommunicationError if communication fails.
 MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team,
                            const MachineProfile& base, const Provenance& provenance,
                            const Progress& progress = {});
-/// Returns the groups of `rank` whose collectives run_profile() measures.
+/// Returns the groups with `rank` among them whose collectives run_profile() measures.
 std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, int rank);
 
 }  // namespace stratplan

@@ -17,7 +17,7 @@ struct CollectiveRequest {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;
   int group_size = 2;
-  Bytes largest{};  ///< as CollectiveOp::bytes
+  Bytes largest{};  ///< largest size to measure, as CollectiveOp::bytes()
   static constexpr auto fields() {
     using C = CollectiveRequest;
     return std::tuple(Field{"op", &C::op}, Field{"type", &C::type},
@@ -34,7 +34,7 @@ struct ProfileRequest {
   bool hidden = false;      ///< whether to measure MachineProfile::hidden
   Bytes largest_message{};  ///< 0: one_way and both_ways need no measurement
   std::vector<CollectiveRequest> collectives;
-  std::vector<Kernel> kernels;  ///< distinct keys
+  std::vector<Kernel> kernels;  ///< with distinct keys
 
   bool empty() const {
     return !device && !hidden && largest_message.value == 0 && collectives.empty() &&
@@ -51,8 +51,8 @@ struct ProfileRequest {
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
-/// Whether the profile was measured with as many ranks and threads. Its measurements then serve
-/// programs on them.
+/// Whether the profile was measured with as many ranks and threads. Its measurements then hold for
+/// programs on that many.
 bool serves(const MachineProfile& machine, int ranks, int threads_per_rank);
 
 /// Returns the measurements that the programs need and the profile lacks. `programs`: those of all
@@ -70,8 +70,8 @@ inline constexpr Bytes largest_measured{64 << 20};
 inline constexpr Seconds slow_message{0.25};
 
 Json to_json(const ProfileRequest& request);
-/// Throws InputError naming `file`, the JSON pointer and what was expected there: a key is missing,
-/// unknown or of another type.
+/// Throws InputError if a key is missing, unknown or of another type. The error names `file`, the
+/// JSON pointer and the expectation.
 ProfileRequest request_from_json(const Json& document, const std::string& file);
 
 }  // namespace stratplan

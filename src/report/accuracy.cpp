@@ -135,8 +135,8 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
       worst_gradient(measured.verification), measured.verification.tolerance);
   if (measured.verification.turned > 0)
     section += fmt::format(
-        "Rounding changed {} signs at ReLUs or places of maxima, where gradients jump. Gradients "
-        "were compared at the same signs and places.\n\n",
+        "Rounding changed {} signs of ReLU inputs or positions of maxima, where gradients jump. "
+        "Gradients were compared with the same signs and positions in both runs.\n\n",
         measured.verification.turned);
   for (const auto& adjustment : tuned.plan->adjustments)
     section += "- adjusted " + adjustment + "\n";
@@ -205,8 +205,9 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
   return comparisons;
 }
 
-/// Predicted memory, and the growth of the process or of its device's memory. Libraries take some
-/// megabytes of their own, so the comparison says little for small networks.
+/// Returns a text with the predicted memory per rank and the measured growth of the process or of
+/// its device's memory. Libraries take some megabytes of their own, so the comparison says little
+/// for small networks.
 std::string memory_line(const TunedPlan& recommended) {
   const Bytes predicted = recommended.plan->prediction->memory;
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
@@ -231,7 +232,8 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
       "relative difference, each gradient tensor by the norm of its difference. The table shows "
       "the tensor that is nearest to its allowed difference. The allowed difference is what "
       "rounding can cause, and follows from the lengths of the sums. Where rounding changes signs "
-      "at ReLUs or places of maxima, both runs are compared at the same signs and places.\n\n";
+      "of ReLU inputs or positions of maxima, both runs are compared with the same signs and "
+      "positions.\n\n";
   report += to_markdown(accuracy_table(result)) + "\n";
   for (const auto& remark : remarks(result)) report += "- " + remark + "\n";
   report += "\n## The recommended plan\n\n" + section_of_search(result.planning) + "\n";

@@ -14,7 +14,7 @@ namespace stratplan {
 /// error of the prediction, and the differences from the undivided run.
 Table accuracy_table(const AutotuneResult& result);
 
-/// Returns sentences that belong to the table: drift of the machine, aliases, baselines that were
+/// Returns sentences to print below the table: drift of the machine, aliases, baselines that were
 /// faster than the recommended plan, disturbed runs, failed verifications.
 std::vector<std::string> remarks(const AutotuneResult& result);
 
@@ -23,10 +23,10 @@ struct PlanComparison {
   const TunedPlan* plan = nullptr;
   Comparison comparison;
 };
-/// Compares every measured plan with its timings.json.
+/// Compares the prediction of each measured plan with its timings.json.
 std::vector<PlanComparison> compare_plans(const AutotuneResult& result);
 
-/// The text of report.md.
+/// Returns the text of report.md.
 std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest& request);
 
 }  // namespace stratplan

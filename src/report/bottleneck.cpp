@@ -120,8 +120,8 @@ class Accounting {
           rest - launch);
   }
 
-  /// Charges `seconds` of a message, in which no kernel runs: the same share of its waiting, of its
-  /// latency and of its time at full bandwidth.
+  /// Charges the `seconds` of a message in which no kernel runs. Waiting, latency and bandwidth get
+  /// the same shares of them as of the whole message.
   void spend_message(const Program& program, const Span& span, Seconds seconds) {
     const Op& op = step_of(program, span);
     const Seconds duration = span.end - span.start;
@@ -135,7 +135,7 @@ class Accounting {
 
   const std::vector<Program>& programs_;
   const MachineProfile& machine_;
-  const MachineProfile endless_;  ///< with endless bandwidth: messages take only their latency
+  const MachineProfile endless_;  ///< machine_ with endless bandwidth: messages take only latency
   std::vector<TimeSpent> layers_;
   double share_;
   Seconds imbalance_{};

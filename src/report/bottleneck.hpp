@@ -14,11 +14,11 @@
 
 namespace stratplan {
 
-/// Each moment of a rank's step counts for exactly one of these. Messages count only while no
-/// kernel runs beside them.
+/// What a moment of a rank's step is spent on. Each moment counts for exactly one item. Messages
+/// count only while no kernel runs beside them.
 enum class Spent : int { Compute, MemoryBandwidth, Launches, Latency, Bandwidth, Input, Waiting };
 inline constexpr int spent_count = static_cast<int>(Spent::Waiting) + 1;
-/// "compute", "memory bandwidth", ..., "input", "waiting"
+/// Returns "compute", "memory bandwidth", ..., "input" or "waiting".
 std::string_view name_of(Spent spent);
 
 /// Times as means over the ranks.
@@ -34,13 +34,13 @@ struct TimeSpent {
 
 /// Something that would shorten the step.
 struct Remedy {
-  std::string what;       ///< "compute twice as fast"
-  Seconds step{};         ///< with the remedy
-  bool simulated = true;  ///< otherwise `step` is a lower bound
+  std::string what;       ///< for example "compute twice as fast"
+  Seconds step{};         ///< time of a step with the remedy
+  bool simulated = true;  ///< false: `step` is a lower bound
 };
 
 struct Bottlenecks {
-  /// per layer of the network, and one more for ops of no layer (the optimizer) and for the end of
+  /// one per layer of the network, then one for ops of no layer (the optimizer) and for the end of
   /// the step
   std::vector<TimeSpent> layers;
   TimeSpent whole;  ///< the sum of `layers`; its imbalance is that of the whole step
@@ -55,13 +55,13 @@ struct Bottlenecks {
 Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
                              const MachineProfile& machine);
 
-/// The whole step, and the shares of the step.
+/// Two rows: the time of the whole step by item of Spent, and each time's share of the step.
 Table step_table(const Bottlenecks& found);
 /// One row per layer that takes any time: all in the network's order, or the `most` heaviest.
 Table bottleneck_table(const Network& network, const Bottlenecks& found,
                        std::optional<std::size_t> most = {});
 Table remedy_table(const Bottlenecks& found);
-/// "memory: 12.1 GiB of 16.0 GiB per rank (76 %)"
+/// Returns a text such as "memory: 12.1 GiB of 16.0 GiB per rank (76 %)".
 std::string memory_size_text(const Bottlenecks& found);
 Json to_json(const Network& network, const Bottlenecks& found);
 

@@ -27,7 +27,7 @@ struct Comparison {
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
                    const MachineProfile& machine, const std::string& file);
 
-/// predicted / measured - 1: +10 % means that the prediction was too long.
+/// Returns predicted / measured - 1, so +0.1 means that the predicted time is 10 % too long.
 double relative_error(Seconds predicted, Seconds measured);
 
 /// Rows: compute, exchange, collective, the sum of all ops, and the whole iteration.

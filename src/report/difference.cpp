@@ -15,8 +15,8 @@
 namespace stratplan {
 namespace {
 
-/// Calls `visit` for each buffer that is no slice of another, if the buffer persists or lives at
-/// the op at which most bytes live.
+/// Calls `visit` for each buffer that is persistent, or alive at the op with the most live bytes.
+/// Slices of other buffers are left out.
 void visit_fullest(const Program& program, const std::function<void(const Buffer&)>& visit) {
   std::vector<std::int64_t> changes(program.ops.size() + 2);
   const auto comes_and_goes = [](const Buffer& buffer) {
@@ -42,8 +42,8 @@ void visit_fullest(const Program& program, const std::function<void(const Buffer
   }
 }
 
-/// Bytes by layer. A buffer of no layer (for example a bucket of gradients) counts for the layers
-/// whose slices it holds.
+/// Returns bytes by layer, at the op with the most live bytes. A buffer of no layer (for example a
+/// bucket of gradients) counts for the layers whose slices it holds.
 std::vector<Bytes> memory_by_layer(const Program& program, int layers) {
   std::vector<Bytes> result(static_cast<std::size_t>(layers));
   visit_fullest(program, [&](const Buffer& buffer) {
@@ -104,8 +104,8 @@ const Setting all_settings[] = {
      }},
 };
 
-/// Appends kernels that both plans have with different implementations. Also appends the numbers of
-/// kernels with a chosen implementation, if these numbers differ.
+/// Appends the kernels for which both plans choose an implementation, but different ones. Also
+/// appends the numbers of kernels with a chosen implementation, if these numbers differ.
 void compare_implementations(const Execution& a, const Execution& b,
                              std::vector<SettingDifference>& found) {
   for (const auto& [kernel, choice] : a.implementations) {
@@ -192,7 +192,7 @@ Difference compare_plans(const PlanSide& a, const PlanSide& b) {
 
 std::vector<LayerDifference> fold_neighbours(const std::vector<LayerDifference>& layers) {
   std::vector<LayerDifference> runs;
-  bool open = false;  // whether the layer before is in the last run
+  bool open = false;  // whether the previous layer is in the last run
   for (const LayerDifference& layer : layers) {
     if (!layer.differs()) {
       open = false;

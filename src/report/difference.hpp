@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// One plan on one machine. `memory` is that of the rank that needs most, at the op where its use
-/// peaks. A layer's memory counts its persistent buffers and those that are alive at that op.
+/// One plan on one machine. `memory` is that of the rank that needs most, at the op of that rank's
+/// peak. A layer's memory counts its persistent buffers and its buffers that are alive at the op.
 struct PlanSide {
   const PlanAndNetwork& planned;
   PlanPrediction prediction;
@@ -36,7 +36,7 @@ struct LayerDifference {
 
 struct Difference {
   std::vector<SettingDifference> settings;
-  /// every layer alone, in the order of the first plan; layers that only the second has come last
+  /// one entry per layer, in the order of plan a; layers that only plan b has come last
   std::vector<LayerDifference> layers;
 };
 

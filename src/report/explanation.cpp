@@ -60,7 +60,7 @@ std::string layers_text(const Network& network, const Block& block) {
 }
 
 std::string why(const Alternative& chosen, const Alternative& other) {
-  constexpr double worth_saying = 0.05;  // as a fraction of the sum of all changes
+  constexpr double worth_saying = 0.05;  // fraction of the sum of all changes
   std::vector<std::pair<double, std::string>> changes;
   double all = 0;
   for (const Part& part : cost_parts) {

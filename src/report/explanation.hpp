@@ -10,10 +10,11 @@
 
 namespace stratplan {
 
-/// "conv1 .. relu1", or the one layer's name.
+/// Returns the block's first and last layer, "conv1 .. relu1", or the name of its only layer.
 std::string layers_text(const Network& network, const Block& block);
 /// Returns the changes of cost from the chosen decomposition to another one, the largest first:
-/// "halo +1.20 ms, compute -0.30 ms, memory +120 MiB". Changes of at most 5 % of all are left out.
+/// "halo +1.20 ms, compute -0.30 ms, memory +120 MiB". Changes of time of at most
+/// 5 % of their sum are left out.
 std::string why(const Alternative& chosen, const Alternative& other);
 
 /// One row per block: the chosen decomposition, the parts of its cost, and the next best

@@ -21,7 +21,7 @@ struct LayerTimes {
   LayerTimes& operator+=(const LayerTimes& other);
 };
 
-/// Durations by [rank][op of the rank's program].
+/// Durations of ops, indexed by [rank][op of the rank's program].
 using Durations = std::vector<std::vector<Seconds>>;
 Durations durations(const Timeline& timeline, const std::vector<Program>& programs);
 
@@ -45,11 +45,11 @@ std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompo
 Table decomposition_table(const Network& network, const LayerDecompositions& layers,
                           const std::vector<LayerTimes>& times = {});
 
-/// One line about communication that goes on beside kernels; empty if there is none.
+/// Returns one line about communication that goes on beside kernels; empty if there is none.
 std::string overlap_text(const Execution& execution, const Network& network,
                          const LayerDecompositions& layers);
-/// One line about the means that save memory: precision, recomputation and sharding; empty if there
-/// are none.
+/// Returns one line about what the plan does to save memory (precision, recomputation, sharding);
+/// empty if it does nothing.
 std::string memory_text(const Execution& execution);
 
 }  // namespace stratplan

@@ -12,7 +12,8 @@
 namespace stratplan {
 namespace {
 
-// M. Okabe, K. Ito, Color universal design, 2008, without yellow, which is hard to see on white.
+// The first six colours are from M. Okabe, K. Ito, Color universal design, 2008. Their yellow is
+// left out, because it is hard to see on white.
 constexpr std::array<const char*, 10> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                               "#e69f00", "#56b4e9", "#808080", "#7a4b00",
                                               "#5b2a86", "#8fa31e"};
@@ -59,8 +60,8 @@ Range rounded(const Range& range) {
   return round;
 }
 
-/// The range of the lines on one axis. It is widened to round numbers if the axis is logarithmic
-/// without marks, and to at least some extent if all values are equal.
+/// Returns the range that the lines cover on one axis. The range is widened if all values are
+/// equal, and widened to round numbers if the axis is logarithmic without marks.
 Range range_of(const Chart& chart, bool of_x) {
   const ChartAxis& axis = of_x ? chart.x : chart.y;
   Range range;
@@ -81,7 +82,7 @@ Range range_of(const Chart& chart, bool of_x) {
 struct Placement {
   Range range;
   bool logarithmic;
-  double begin, end;  ///< on the page
+  double begin, end;  ///< positions of the range's ends on the page
   double operator()(double value) const {
     const auto scale = [&](double v) { return logarithmic ? std::log10(v) : v; };
     return begin + (end - begin) * (scale(value) - scale(range.low)) /
@@ -95,8 +96,8 @@ std::vector<double> marks_of(const ChartAxis& axis, const Range& range) {
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
-/// The marker of the name with this index. Shapes differ too, for readers who cannot tell the
-/// colours apart.
+/// Returns the marker of the lines whose name has this index. Markers differ in shape too, for
+/// readers who cannot tell the colours apart.
 std::string marker(std::size_t index, double x, double y, const char* colour) {
   switch (index % 3) {
     case 0:
@@ -171,7 +172,7 @@ class Drawing {
         "<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
         x.begin - 52, (y.begin + y.end) / 2, for_svg(chart.y.title)));
     for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
-      draw(*line, x, y);  // the first on top
+      draw(*line, x, y);  // the first line is drawn last, on top
   }
 
   void draw(const ChartLine& line, const Placement& x, const Placement& y) {
@@ -201,7 +202,7 @@ class Drawing {
   }
 
   const std::vector<Chart>& charts_;
-  std::vector<std::string> names_;  ///< in order of appearance
+  std::vector<std::string> names_;  ///< lines' names in order of appearance
   std::string svg_;
 };
 

@@ -11,7 +11,7 @@ struct ChartAxis {
   bool logarithmic = false;
   double least = 0;             ///< a linear axis begins here, or lower if the lines need it
   double most = 0;              ///< a linear axis ends here, or higher if the lines need it
-  std::vector<double> marks{};  ///< replace tick_marks(); empty: tick_marks()
+  std::vector<double> marks{};  ///< used instead of tick_marks(), unless empty
 };
 
 struct ChartLine {
@@ -32,8 +32,8 @@ struct Chart {
 std::vector<double> tick_marks(double low, double high, bool logarithmic);
 
 /// Charts beside each other, with one legend for all. Lines of one name have one colour and one
-/// marker. The colours are those of Okabe and Ito, which colour-blind readers can tell apart. The
-/// background is light or dark by the reader's preference.
+/// marker. The first six colours are from Okabe and Ito, whose colours colour-blind readers can
+/// tell apart. The background is light or dark by the reader's preference.
 std::string to_svg(const std::vector<Chart>& charts);
 
 }  // namespace stratplan

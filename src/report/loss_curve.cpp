@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<const char*, 8> blocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-/// The mean of the i-th of `parts` nearly equal runs of consecutive losses.
+/// Returns the mean of the i-th part of the losses, divided into `parts` nearly equal parts.
 double mean_of_part(const std::vector<double>& losses, std::size_t parts, std::size_t i) {
   const auto begin = losses.begin() + static_cast<std::ptrdiff_t>(i * losses.size() / parts);
   const auto end = losses.begin() + static_cast<std::ptrdiff_t>((i + 1) * losses.size() / parts);

@@ -15,7 +15,7 @@ Json memory_options_to_json(const Plan& plan) {
           {"recompute", plan.execution.recompute}};
 }
 
-/// By what fraction the limit makes the step longer.
+/// Returns the fraction by which the memory limit makes the step longer.
 double cost_of_limit(const PlanningResult& result) {
   return result.recommended.prediction->step / result.without_limit->step - 1;
 }

@@ -6,8 +6,9 @@
 
 namespace stratplan {
 
-/// "12.3 ms, the sum of the costs of layers and edges of "searched": proven best". The gap is one
-/// of the objective, not of the simulated step, which knows overlap and contention.
+/// Returns a text such as "12.3 ms, the sum of the costs of layers and edges of "searched": proven
+/// best". The gap is that of the objective. The simulated step includes overlap and contention, and
+/// has no such gap.
 std::string objective_text(const PlanningResult& result);
 
 }  // namespace stratplan

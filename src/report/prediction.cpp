@@ -9,7 +9,7 @@
 namespace stratplan {
 namespace {
 
-/// The kernels of each layer, by layer of the network.
+/// Counts the kernels of each layer of the network.
 std::vector<KernelCount> count_by_layer(const std::vector<Program>& programs, int layers,
                                         const MachineProfile& machine) {
   std::vector<std::set<Kernel>> kernels(static_cast<std::size_t>(layers));

@@ -12,8 +12,8 @@
 namespace stratplan {
 
 struct PlanPrediction {
-  std::vector<Program> programs;   ///< per rank that was simulated
-  Durations steps;                 ///< per rank and op
+  std::vector<Program> programs;   ///< one per simulated rank
+  Durations steps;                 ///< simulated durations per rank and op
   std::vector<LayerTimes> layers;  ///< per layer of the network
   Seconds step{};
   MemoryUse memory;  ///< of the rank that needs most
@@ -26,7 +26,7 @@ struct PlanPrediction {
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
                             bool every_rank = false);
 
-/// "23 estimated", "23 measured", "12 measured, 11 estimated"; "-" if there are none.
+/// Returns "23 estimated", "23 measured" or "12 measured, 11 estimated"; "-" without kernels.
 std::string kernels_text(const KernelCount& kernels);
 Json memory_to_json(const MemoryUse& memory);
 /// One row per class of tensors, then rows for gaps, scratch memory and data.

@@ -13,15 +13,15 @@
 namespace stratplan {
 namespace {
 
-/// The batch of weak scaling; nothing if it is not a whole number of samples.
+/// Returns the batch of weak scaling; nothing if it is not a whole number of samples.
 std::optional<std::int64_t> batch_on(int ranks, double samples_per_rank) {
   const double samples = samples_per_rank * ranks, whole = std::round(samples);
   if (whole < 1 || std::abs(samples - whole) > 1e-9 * whole) return {};
   return static_cast<std::int64_t>(whole);
 }
 
-/// The name of a baseline's line in the charts: "H" for "H4" on four ranks. Nothing for baselines
-/// on a fixed number of ranks: "sample on 2".
+/// Returns the name of a baseline's line in the charts: "H" for "H4" on four ranks. Returns nothing
+/// for baselines on a fixed number of ranks, such as "sample on 2".
 std::optional<std::string> series_of(const std::string& baseline, int ranks) {
   if (baseline.find(" on ") != std::string::npos) return {};
   const std::string number = std::to_string(ranks);
@@ -50,7 +50,7 @@ ScalingPoint point_of(const std::string& name, const Considered& considered, int
   return point;
 }
 
-/// Adds what a plan's programs show: sums of statistics, and kernels.
+/// Adds to `point` the counts of kernels and the sums of statistics in the plan's programs.
 void look_into(ScalingPoint& point, const Plan& plan, const Network& network,
                const MachineProfile& machine) {
   const Network planned = network_of(plan, network);
@@ -60,8 +60,8 @@ void look_into(ScalingPoint& point, const Plan& plan, const Network& network,
     point.statistics = shared_statistics(std::move(programs), planned, machine);
 }
 
-/// Plans for one number of ranks. Returns the best plan, then each baseline; the best plan alone,
-/// without a prediction, if no plan is feasible.
+/// Plans for one number of ranks. Returns a point for the best plan, then one for each baseline. If
+/// no plan is feasible, returns only the point of the best plan, without a prediction.
 std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, std::int64_t batch,
                                     Scaling& scaling) {
   NetworkOverrides overrides = request.overrides;

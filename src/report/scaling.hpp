@@ -20,7 +20,7 @@ struct ScalingRequest {
   std::optional<Bytes> memory_limit;
   bool per_layer = false;
   std::function<Execution(const Network&)> execution;
-  FreeMemoryOptions free;  ///< for the best plans
+  FreeMemoryOptions free;  ///< memory options that the best plans may choose
   std::function<MachineProfile(int ranks)> machine;
 };
 
@@ -40,10 +40,10 @@ struct ScalingPoint {
   std::optional<Prediction> prediction{};
   /// samples per second and rank, divided by those of the best plan on the fewest ranks; 0: unknown
   double efficiency = 0;
-  std::string remark{};  ///< which plan is the best one, or why there is none
+  std::string remark{};  ///< which plan is the best, or why there is none
   /// the sums of statistics in the best plan and in "sample"
   std::optional<SharedStatistics> statistics{};
-  /// kernels of the plan, if the machine has measured any
+  /// kernels of the plan; nothing if the machine's profile has no measured kernels
   std::optional<KernelCount> kernels{};
   /// layers of the best plan, if requested. Times are means over the ranks. Efficiencies compare
   /// with the same layer on the fewest ranks
@@ -55,12 +55,12 @@ struct ScalingPoint {
 struct Scaling {
   std::string network, machine;
   bool weak = false;
-  std::vector<ScalingPoint> points;  ///< ascending by ranks; the best plan comes first on each
+  std::vector<ScalingPoint> points;  ///< by ranks, ascending; the best plan first
 };
 
 Scaling scale(const ScalingRequest& request);
 
-/// Names of the points' plans in order of appearance.
+/// Returns the names of the points' plans, each once, in order of appearance.
 std::vector<std::string> plans_of(const Scaling& scaling);
 
 }  // namespace stratplan

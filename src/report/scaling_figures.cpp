@@ -55,7 +55,7 @@ std::vector<double> ranks_of(const Scaling& scaling) {
   return ranks;
 }
 
-/// The line of perfect scaling from the best plan on the fewest ranks.
+/// Returns the line of ideal scaling, which begins at the best plan on the fewest ranks.
 ChartLine ideal_line(const Scaling& scaling, bool of_steps) {
   ChartLine line{"ideal", {}, true};
   const auto best = best_points(scaling);

@@ -11,8 +11,7 @@
 namespace stratplan {
 namespace {
 
-/// The number of code points, which is the number of a terminal's columns for all characters used
-/// here.
+/// Returns the number of UTF-8 code points. Each character used here takes one terminal column.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;

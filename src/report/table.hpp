@@ -22,7 +22,7 @@ std::string to_text(const Table& table);
 /// Returns a pipe table. Characters that Markdown would read as syntax are escaped.
 std::string to_markdown(const Table& table);
 
-/// "+3.1 %". Fractions that would print as zero have no sign of their own: "+0.0 %".
+/// Returns a text such as "+3.1 %". A negative fraction that rounds to zero also gives "+0.0 %".
 std::string signed_percent(double fraction);
 
 }  // namespace stratplan

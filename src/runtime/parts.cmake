@@ -1,7 +1,7 @@
-# The runtime is one library, because backends inherit from its interfaces and it makes backends by
-# name. Its parts have compiler flags and packages of their own. If a package is missing, a stub
-# with the same symbols is compiled instead of the part (runtime/stub). The stub's message says
-# which option enables the part.
+# The runtime is one library, because backends inherit from the runtime's interfaces and the runtime
+# makes backends by name. The library's parts have compiler flags and packages of their own. If a
+# package is missing, a stub with the same symbols is compiled instead of the part (runtime/stub).
+# The stub's message says which option enables the part.
 set(runtime_parts "")
 
 # runtime_part(NAME folder ...): adds all C++ sources of these folders to the library, as objects.
@@ -39,12 +39,12 @@ endif()
 if(STRATPLAN_HAS_DNNL)
   runtime_part(stratplan_cpu cpu)
   # Kernels are optimized in every kind of build. Their innermost functions are compiled for several
-  # instruction sets and chosen at load time, except under sanitizers, whose run time starts too
-  # late for that. Only inlined functions return vectors, so the ABI for vectors (psabi) does not
-  # matter. No code here traps floating-point exceptions. GCC must be told so (-fno-trapping-math),
-  # or it does not vectorize a choice between two values.
+  # instruction sets, and one version is chosen at load time. Under sanitizers there is one version,
+  # because the sanitizers' run time starts too late for the choice. Only inlined functions return
+  # vectors, so the ABI for vectors (psabi) does not matter. No code here traps floating-point
+  # exceptions. Without -fno-trapping-math, GCC does not vectorize a choice between two values.
   target_compile_options(stratplan_cpu PRIVATE -O3 -ffp-contract=fast -fno-trapping-math -Wno-psabi)
-  # clang lets no clone take vectors from a function that is not cloned.
+  # clang does not let a cloned function get vectors from a function that is not cloned.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STRATPLAN_SANITIZE)
     target_compile_definitions(stratplan_cpu PRIVATE STRATPLAN_CLONES)
   endif()

@@ -13,13 +13,15 @@ namespace stratplan {
 
 namespace {
 
-/// An edge's costs, row by row: from the table's memory, or filled on first use.
+/// The costs of one edge, in rows by candidate of `from`. A row lies in the table's memory, or is
+/// filled on first use.
 class EdgeRows {
  public:
   EdgeRows(const CostTable& table, int edge)
       : table_(table), edge_(edge), rows_(at(table.candidates(table.edges()[at(edge)].from))) {}
 
-  /// The costs by candidate of the other end. Only the entries in `alive` are valid.
+  /// The costs of this candidate of `from` by candidate of `to`. Only the entries of the candidates
+  /// in `alive` are valid.
   const double* row(int candidate, const std::vector<int>& alive) {
     const double*& row = rows_[at(candidate)];
     if (!row) row = find(candidate, alive);
@@ -40,11 +42,11 @@ class EdgeRows {
   const CostTable& table_;
   int edge_;
   std::vector<const double*> rows_;
-  std::vector<std::vector<double>> asked_;  // rows keep their addresses when these move
+  std::vector<std::vector<double>> asked_;  // rows_ points into it; growth moves no numbers
 };
 
-/// The current distribution of costs. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j],
-/// which is never negative.
+/// The current distribution of costs. With candidates i and j at its ends, an edge now costs
+/// row(i)[j] - out_from[i] - out_to[j], which is never negative.
 struct Costs {
   double constant = 0;
   std::vector<std::vector<double>> unary;  ///< by node and candidate
@@ -106,14 +108,14 @@ class ArcConsistency {
   }
 
  private:
-  /// Rounds continue while the number of candidates, or the gap, shrinks to this share.
+  /// Another round follows if a round shrinks the number of candidates, or the gap, to this share.
   static constexpr double worthwhile = 0.9;
 
   int from(int edge) const { return table_.edges()[at(edge)].from; }
   int to(int edge) const { return table_.edges()[at(edge)].to; }
 
-  /// A candidate that costs more than this above the constant cannot be in an assignment as good as
-  /// the incumbent, even with rounding errors.
+  /// The most that a candidate may cost beyond the constant. A candidate that costs more cannot be
+  /// in an assignment as good as the incumbent, even with rounding errors.
   double room() const { return incumbent_.cost * (1 + 1e-9) - costs_.constant; }
 
   std::size_t alive() const {
@@ -122,8 +124,8 @@ class ArcConsistency {
     return count;
   }
 
-  /// Finds the nodes that no edge leads past. The costs on one side of such a node do not depend on
-  /// choices on the other side.
+  /// Finds the joints: nodes such that no edge connects an earlier node with a later one. The costs
+  /// on one side of a joint do not depend on choices on the other side.
   void find_joints() {
     int farthest = 0, last = -1;
     for (int node = 0; node < table_.nodes(); ++node) {
@@ -136,8 +138,8 @@ class ArcConsistency {
     if (last >= 0) next_joint_[at(last)] = table_.nodes() - 1;
   }
 
-  /// Moves the least cost of the candidates into the constant, and drops candidates that cost too
-  /// much.
+  /// Moves the least cost among the node's candidates into the constant, and drops the candidates
+  /// that cost more than room().
   void settle(int node) {
     std::vector<double>& unary = costs_.unary[at(node)];
     double least = infinity;
@@ -169,10 +171,10 @@ class ArcConsistency {
 
   // ---------------------------------------------------------------- single candidates of a joint
 
-  /// Between two joints, branches may rely on different candidates of the first joint. Raises the
-  /// cost of each candidate by the cost up to the next joint when all branches use this candidate.
-  /// The moved costs do not record where this increase comes from, so the caller restores them
-  /// after the sweep.
+  /// Raises the cost of each candidate of a joint by a lower bound of the edges' cost up to the
+  /// next joint. In this bound all branches use the same candidate of the joint; in sweeps, each
+  /// branch may use another one. out_from and out_to do not record the increase, so the caller
+  /// restores all costs after the sweep.
   void lift(int joint) {
     std::vector<double>& unary = costs_.unary[at(joint)];
     std::vector<int> order = alive_[at(joint)];
@@ -186,8 +188,8 @@ class ArcConsistency {
     }
   }
 
-  /// A lower bound of the edges' cost between this joint, with this candidate, and the next joint;
-  /// at most `most`.
+  /// Returns a lower bound of the edges' cost between this joint and the next one if this joint
+  /// takes `candidate`; at most `most`.
   double alone(int joint, int candidate, double most) {
     const int last = next_joint_[at(joint)];
     reached_.resize(at(table_.nodes()));
@@ -203,8 +205,8 @@ class ArcConsistency {
     return std::min(total, most);
   }
 
-  /// Finds the candidates of a node that cost less than `most` from a joint on. A node with several
-  /// outgoing edges divides its cost equally among them.
+  /// Finds the node's candidates for which the edges since the joint cost less than `most`. A node
+  /// with several outgoing edges passes on an equal share of its cost along each of them.
   void reach(int node, int joint, double most) {
     std::vector<std::pair<double, int>>& reached = reached_[at(node)];
     reached.clear();
@@ -246,7 +248,8 @@ class ArcConsistency {
     promising_[at(node)] = std::move(order);
   }
 
-  /// Exact minimization over a few candidates per node.
+  /// Minimizes over the promising candidates of each node. A better assignment becomes the
+  /// incumbent.
   void search_most_promising() {
     constexpr std::size_t table_entries = std::size_t{1} << 16;
     const Problem given = make_problem(table_, promising_);
@@ -281,21 +284,22 @@ class ArcConsistency {
     for (const int candidate : alive) unary[at(candidate)] = 0;
   }
 
-  /// The largest increase that matters at a candidate; a larger one rules the candidate out.
+  /// An increase of a candidate's cost that rules the candidate out. Larger increases need not be
+  /// computed.
   double enough(int node, int candidate) const {
     return std::max(0.0, incumbent_.cost * (1 + 2e-9) - costs_.constant -
                              costs_.unary[at(node)][at(candidate)]);
   }
 
-  /// Moves cost out of the edge at its end `to`: for each candidate, the least cost of the edge
-  /// over all candidates of `from`. A candidate of `from` with a share above all current sums
-  /// cannot be the least.
+  /// For each candidate of `to`, moves the least cost of the edge over all candidates of `from` out
+  /// of the edge. Shares ascend. Once a share reaches all least costs found so far, no further
+  /// candidate of `from` can lower them.
   void move_on(int edge) {
     const std::vector<int>& alive = alive_[at(to(edge))];
     std::vector<double>& out = costs_.out_to[at(edge)];
     sums_.assign(out.size(), -infinity);
     for (const int j : alive) sums_[at(j)] = out[at(j)] + enough(to(edge), j);
-    constexpr std::size_t looks = 8;  // rows between two updates of the largest sum
+    constexpr std::size_t looks = 8;  // rows between two updates of `most`
     for (std::size_t k = 0; k < shares_.size(); ++k) {
       const auto& [amount, i] = shares_[k];
       if (k % looks == 0) {
@@ -311,8 +315,9 @@ class ArcConsistency {
     for (const int j : alive) gain(to(edge), j, sums_[at(j)] - out[at(j)], out);
   }
 
-  /// The same at the edge's end `from`. A few shares are tried in ascending order. Many shares are
-  /// added to whole rows, which is faster than reading parts of rows.
+  /// For each candidate of `from`, moves the least cost of the edge over all candidates of `to` out
+  /// of the edge. A few shares are tried in ascending order. Many shares are added to whole rows,
+  /// which is faster than reading parts of rows.
   void move_back(int edge) {
     constexpr std::size_t few = 40;
     std::vector<double>& out = costs_.out_from[at(edge)];
@@ -332,7 +337,7 @@ class ArcConsistency {
     }
   }
 
-  /// min(a[j] + b[j]) in four independent lanes, so that additions overlap.
+  /// The least a[j] + b[j] over all j, in four independent lanes, so that additions overlap.
   static double least_sum(const double* a, const std::vector<double>& b) {
     constexpr std::size_t lanes = 4;
     std::array<double, lanes> least;
@@ -346,7 +351,7 @@ class ArcConsistency {
   }
 
   void gain(int node, int candidate, double amount, std::vector<double>& out) {
-    if (amount <= 0) return;  // due to rounding
+    if (amount <= 0) return;  // below 0 only by rounding
     out[at(candidate)] += amount;
     costs_.unary[at(node)][at(candidate)] += amount;
   }

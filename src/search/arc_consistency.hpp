@@ -1,14 +1,15 @@
 #pragma once
 // Rules out candidates that cannot be in a best assignment, by soft arc consistency (Cooper et al.,
-// Artificial Intelligence 174, 2010). Costs of nodes are moved into edges, and out of the edges at
-// their other ends. Every assignment keeps its cost, and no cost becomes negative. The least cost
-// of a node's candidates moves into one constant.
+// Artificial Intelligence 174, 2010). Costs move from a node into its edges, and from each edge to
+// the node at its other end. Every assignment keeps its cost, and no cost becomes negative. The
+// least cost among a node's candidates moves into one constant.
 //
 // The constant is then a lower bound for all assignments. The constant plus the remaining cost of a
 // candidate is a lower bound for all assignments with that candidate. One sweep forward and one
 // back over the nodes is exact on chains. Cycles take some more sweeps and leave a few candidates.
-// The costs that cycles hide are found at joints, nodes that no edge leads past, by fixing one
-// candidate at a time (singleton consistency).
+// Sweeps miss some costs of cycles. These costs are found at joints: nodes such that no edge
+// connects an earlier node with a later one. There one candidate is fixed at a time (singleton
+// consistency).
 #include <optional>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace stratplan {
 
 struct Consistency {
   Survivors survivors;     ///< candidates of all assignments that cost no more than the incumbent
-  Incumbent incumbent;     ///< no worse than the given one
+  Incumbent incumbent;     ///< costs no more than the given incumbent
   double lower_bound = 0;  ///< seconds: no assignment costs less
 };
 

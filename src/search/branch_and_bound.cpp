@@ -17,10 +17,11 @@ namespace {
 
 /// With this many candidates per node the exact search takes negligible time.
 constexpr std::size_t few_enough = 40;
-/// An assignment that costs at most this many times the lower bound is good enough to rule out
-/// others.
+/// An assignment that costs at most this many times the nodes' least costs is good enough to rule
+/// out candidates. No better assignment is looked for first.
 constexpr double nearly = 1.02;
-/// Number of searches among the same candidates, each with more exact edge costs.
+/// Most searches among the same candidates. Each search has more exact edge costs than the one
+/// before.
 constexpr int most_searches = 8;
 constexpr double rounding = 1e-12;
 
@@ -46,7 +47,7 @@ Bytes memory_of(const LargeTable& table, const std::vector<int>& assignment) {
 
 namespace {
 
-/// Some candidates of each node of a large table, with edges at their bounds.
+/// A cost table over some candidates of each node of a large table. Edges cost their lower bounds.
 class Selection final : public CostTable {
  public:
   Selection(const LargeTable& table, const std::vector<std::vector<int>>& chosen)
@@ -129,7 +130,7 @@ class BranchAndBound {
   }
 
  private:
-  /// The sum of each node's least cost, without edges.
+  /// The sum of the nodes' least costs, without edges.
   double least_nodes() const {
     double sum = 0;
     for (int node = 0; node < table_.nodes(); ++node)
@@ -150,8 +151,9 @@ class BranchAndBound {
     }
   }
 
-  /// The cost above which assignments are ignored. If no known assignment satisfies the memory
-  /// limit, the best one that does is assumed to cost at most this many times the best known one.
+  /// The cost from which on assignments are ignored. If no known assignment satisfies the memory
+  /// limit, the best one within the limit is assumed to cost at most `for_memory` times the
+  /// cheapest known one.
   double limit() const {
     constexpr double for_memory = 2;
     return found_ ? best_.cost : for_memory * least_known_;
@@ -180,8 +182,8 @@ class BranchAndBound {
     }
   }
 
-  /// Searches the currently most promising candidates. A lower limit makes the next pass rule out
-  /// more.
+  /// Searches among the currently most promising candidates. A better assignment lowers limit(), so
+  /// that the next pass rules out more candidates.
   void look_among_best() {
     if (!found_ || options_.memory_limit)
       return;  // with a memory limit the exact search may take long
@@ -203,7 +205,7 @@ class BranchAndBound {
   }
 
   /// Adds each node's most promising candidates. An assignment with any other candidate costs at
-  /// least the returned value.
+  /// least the returned value, or at least as much as the best known assignment.
   double choose(std::size_t count, Candidates& all_chosen) const {
     double left_out = infinity;
     const double limit = found_ ? best_.cost : infinity;
@@ -233,10 +235,10 @@ class BranchAndBound {
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   }
 
-  /// Returns a proven lower bound over the assignments of the chosen candidates; nothing if none
-  /// satisfies the limit. Each search computes the exact edge costs of the assignment that is best
-  /// by its bounds. The searches end when that assignment is also best by its cost, or `enough` is
-  /// proven.
+  /// Returns a proven lower bound over the assignments of the chosen candidates; nothing if no
+  /// assignment satisfies the memory limit. Each search finds the assignment that is best by the
+  /// edges' bounds, and computes its exact edge costs. The searches end when these costs confirm
+  /// the bounds, or when a lower bound of `enough` is proven.
   std::optional<double> solve(const Candidates& chosen, double enough) {
     const Selection selection(table_, chosen);
     double proven = 0;
@@ -255,8 +257,8 @@ class BranchAndBound {
     return proven;
   }
 
-  /// Improves one node at a time over all of its candidates. The next exact search includes the
-  /// candidates found here.
+  /// Improves the best assignment one node at a time, over all candidates of the node. The final
+  /// exact search includes the candidates found here.
   void improve() {
     std::vector<std::vector<int>> incident(at(table_.nodes()));
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
@@ -316,7 +318,7 @@ class BranchAndBound {
   BranchAndBoundOptions options_;
   std::optional<DualBound> dual_;
   Candidates chosen_;
-  /// least cost of any assignment to start from, the memory limit aside
+  /// least cost of the known assignments, whether or not they satisfy the memory limit
   double least_known_ = infinity;
   BoundedSolution best_;
   bool found_ = false;

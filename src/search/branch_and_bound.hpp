@@ -4,9 +4,9 @@
 //
 // Lower bounds come from passes of a dual bound over all candidates (dual_bound.hpp). The passes
 // rule out candidates whose completions cost more than the best assignment. Upper bounds come from
-// assignments that follow the lower bounds, then improve one node at a time over all of its
-// candidates. When neither helps any more, the exact search runs on the remaining candidates, or on
-// the most promising of them.
+// assignments that follow the lower bounds. Each such assignment is improved one node at a time,
+// over all candidates of the node. When further passes no longer help, the exact search runs on the
+// remaining candidates, or on the most promising of them.
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -17,8 +17,8 @@
 namespace stratplan {
 
 struct BranchAndBoundOptions {
-  double tolerance = 0.001;           ///< the gap at which to stop
-  std::size_t most_candidates = 320;  ///< per node, in the exact search
+  double tolerance = 0.001;           ///< gap at which the search stops
+  std::size_t most_candidates = 320;  ///< of a node, in the exact search
   std::optional<Bytes> memory_limit{};
 };
 
@@ -29,16 +29,17 @@ struct BoundedSolution {
   double gap() const { return lower_bound > 0 && cost > lower_bound ? cost / lower_bound - 1 : 0; }
 };
 
-/// `known`: assignments to start from. The result is never worse than any of them that satisfies
-/// the limit. `few`: by node, the candidates (ascending) in which to look for a good assignment
-/// first; may be empty. Returns nothing if no assignment was found that satisfies the limit.
+/// `known`: assignments to start from. The result costs no more than any known assignment that
+/// satisfies the memory limit. `few`: by node, the candidates (ascending) among which to look for a
+/// good assignment first; may be empty. Returns nothing if no assignment was found that satisfies
+/// the limit.
 std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
                                                 const std::vector<std::vector<int>>& known,
                                                 const BranchAndBoundOptions& options = {},
                                                 const std::vector<std::vector<int>>& few = {});
 
-/// Returns a good assignment from a few candidates per node that is at least as good as `known`.
-/// Nothing is proven, and no memory limit applies.
+/// Returns an assignment that costs no more than `known`, from a search among a few candidates per
+/// node. No lower bound is proven, and no memory limit applies.
 std::vector<int> best_among(const LargeTable& table, const std::vector<std::vector<int>>& few,
                             const std::vector<int>& known);
 

@@ -10,8 +10,8 @@
 
 namespace stratplan {
 
-/// Nodes with candidates, and edges between them. The search requests edge costs only where it
-/// needs them.
+/// Nodes with candidates, and edges between nodes. The search requests an edge cost only where it
+/// needs that cost.
 class CostTable {
  public:
   struct Edge {
@@ -23,16 +23,17 @@ class CostTable {
   virtual int nodes() const = 0;
   virtual std::string node_name(int node) const = 0;
   virtual int candidates(int node) const = 0;
-  virtual std::span<const Edge> edges() const = 0;  ///< at most one per pair, from < to
+  virtual std::span<const Edge> edges() const = 0;  ///< at most one per pair of nodes, from < to
   virtual Seconds node_cost(int node, int candidate) const = 0;
   /// Persistent bytes and saved activations; the total is the sum over nodes.
   virtual Bytes node_memory(int node, int candidate) const = 0;
   virtual Seconds edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
-  /// A row of edge costs by candidate of `to`, if it lies in memory; else empty.
+  /// edge_row(edge, from_candidate): edge costs in seconds by candidate of `to`, if the row lies in
+  /// memory; else empty.
   virtual std::span<const double> edge_row(int, int) const { return {}; }
-  /// A lower bound over all pairs of this edge.
+  /// A lower bound of the edge's cost over all pairs of candidates.
   virtual Seconds edge_bound(int) const { return {0}; }
-  /// Whether requesting all pairs takes negligible time.
+  /// Whether requesting the edge costs of all pairs takes negligible time.
   virtual bool edges_at_hand() const { return false; }
 };
 
@@ -51,19 +52,19 @@ class LargeTable {
   virtual std::span<const double> node_costs(int node) const = 0;    ///< seconds, by candidate
   virtual std::span<const std::int64_t> memory(int node) const = 0;  ///< bytes, by candidate
   virtual std::span<const Edge> edges() const = 0;
-  /// Seconds. Results are cached: not thread-safe, not even with concurrent calls of other members.
+  /// Returns seconds. Results are cached, so no member may be called concurrently with this one.
   virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
-  /// A lower bound of edge_cost() by table lookup. Equal to edge_cost() once that has been
-  /// computed.
+  /// A lower bound of edge_cost(), found by table lookup. The bound equals edge_cost() once that
+  /// cost has been computed.
   virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
     return edge_cost(edge, from_candidate, to_candidate);
   }
-  /// Min-plus message: result[t] = min over candidates c of this end of costs[c] + bound of
-  /// edge_cost(c, t). Where that exceeds limits[t], the result is any value between limits[t] and
-  /// the minimum. `forward`: from the edge's `from` to its `to`.
+  /// Min-plus message along an edge: result[t] = min over candidates c of the sending end of
+  /// costs[c] + lower bound of edge_cost(c, t). Where this minimum exceeds limits[t], result[t] is
+  /// any value between limits[t] and the minimum. `forward`: the message goes from `from` to `to`.
   virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                                       std::span<const double> limits) const = 0;
-  /// The message from a single candidate of this end, whose own cost is 0.
+  /// The message of through() if the sending end has only this candidate, at cost 0.
   std::vector<double> through_one(int edge, bool forward, int candidate,
                                   std::span<const double> limits) const {
     std::vector<double> costs(node_costs(forward ? edges()[static_cast<std::size_t>(edge)].from

@@ -18,7 +18,8 @@ class DenseTable : public CostTable {
   /// Returns the node's index.
   int add_node(Node node);
   /// `cost[i][j]`: seconds if `from` takes candidate i and `to` candidate j. Edges may be given in
-  /// either direction and more than once per pair. They are turned to from < to and added up.
+  /// either direction and more than once per pair. The costs of a pair are added up, and stored
+  /// with from < to.
   void add_edge(int from, int to, const std::vector<std::vector<double>>& cost);
 
   int nodes() const override { return static_cast<int>(nodes_.size()); }
@@ -40,7 +41,7 @@ class DenseTable : public CostTable {
 
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
-  std::vector<std::vector<double>> costs_;  ///< per edge, row-major over (from, to)
+  std::vector<std::vector<double>> costs_;  ///< per edge, row-major over candidates of (from, to)
   std::vector<double> bounds_;
 };
 

@@ -94,7 +94,7 @@ void DualBound::gather(int node) {
   for (const int child : children_[at(node)]) add_to(below_[at(node)], to_parent_[at(child)]);
 }
 
-/// The least cost of the trees that do not contain a node.
+/// The sum of the lower bounds of the trees that do not contain the node.
 double DualBound::other_trees(int node) const {
   double others = 0;
   for (int root = 0; root < table_.nodes(); ++root)
@@ -102,7 +102,8 @@ double DualBound::other_trees(int node) const {
   return others;
 }
 
-/// The costs of a node's candidates with everything except one of its subtrees.
+/// By candidate of the child's parent: a lower bound of the tree's cost without the child's
+/// subtree.
 DualBound::Costs DualBound::without(int child) const {
   const int node = parent_[at(child)];
   Costs costs = own_[at(node)];
@@ -120,13 +121,14 @@ void DualBound::settle(int node) {
   add_to(completion, from_parent_[at(node)]);
   if (descended_) least_[at(root_[at(node)])] = least_of(completion);
   for (double& seconds : completion) seconds += others;
-  if (!descended_) return;  // the rest of the tree is only guessed
+  if (!descended_) return;  // before the first descent, costs outside the subtree are guesses
   for (std::size_t i = 0; i < completion.size(); ++i)
     if (completion[i] >= limit_) completion[i] = own_[at(node)][i] = below_[at(node)][i] = infinity;
   bound_ = std::max(bound_, std::min(limit_, least_of(completion)));
 }
 
-/// The limits of a message: values further above the limit need not be exact.
+/// The limits of a message to the node. The message need not be exact where its sum with `costs`
+/// exceeds the limit of assignments.
 DualBound::Costs DualBound::room(int node, const Costs& costs) const {
   const double others = other_trees(node);
   Costs limits(costs);
@@ -134,8 +136,9 @@ DualBound::Costs DualBound::room(int node, const Costs& costs) const {
   return limits;
 }
 
-/// Moves a share of the costs above the bound into a non-tree edge, and charges the edge's least
-/// cost to the other end. `upward`: from the high end to the low one.
+/// Moves a share of each candidate's cost above the bound into a non-tree edge, and charges the
+/// least cost that the edge then has to the candidates at its other end. `upward`: from the edge's
+/// high node to its low node.
 void DualBound::lend(Beside& beside, bool upward, double share) {
   const int lender = upward ? beside.high : beside.low,
             borrower = upward ? beside.low : beside.high;
@@ -152,7 +155,7 @@ void DualBound::lend(Beside& beside, bool upward, double share) {
     own_[at(lender)][i] -= excess;
     costs[i] = -lent[i];
   }
-  // A charge that rules a candidate out need not be larger.
+  // A charge that just rules out a candidate is large enough.
   Costs limits(charged);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const double missing = limit_ - completion_[at(borrower)][i];

@@ -3,11 +3,12 @@
 // are exact for the tree. A non-tree edge is bounded by a price for each candidate of either end.
 // The two prices of a pair never add up to more than the edge's cost.
 //
-// Each pass is a reparameterization that raises the bound: a candidate's cost above the bound moves
-// into the edge, and the other end takes over the least cost that the edge then has. Source:
-// sequential tree-reweighted message passing, V. Kolmogorov, Convergent tree-reweighted message
-// passing for energy minimization, IEEE PAMI 28(10), 2006. Here it runs on one tree with exact
-// messages, so that every candidate's bound is available.
+// Each pass is a reparameterization that raises the bound. A share of each candidate's cost above
+// the bound moves into a non-tree edge. The candidates at the edge's other end take over the least
+// cost that the edge then has. The method is sequential tree-reweighted message passing (V.
+// Kolmogorov, Convergent tree-reweighted message passing for energy minimization, IEEE PAMI 28(10),
+// 2006). Here it runs on one tree with exact messages, so that every candidate's bound is
+// available.
 #include <vector>
 
 #include "search/cost_table.hpp"
@@ -16,18 +17,18 @@ namespace stratplan {
 
 class DualBound {
  public:
-  /// `table` must outlive this object. Candidates whose completions cost `limit` or more are ruled
+  /// `table` must outlive this object. A candidate whose bound is `limit` seconds or more is ruled
   /// out permanently.
   DualBound(const LargeTable& table, double limit);
   /// Restricts the candidates of each node to `few` (ascending). To be called before the first
   /// pass.
   void restrict_to(const std::vector<std::vector<int>>& few);
-  /// Assumes that nodes outside a node's subtree cost as in `assignment`, until the first pass has
-  /// computed their bounds. A close guess makes the first passes fast. A wrong guess makes them
-  /// less tight, but not wrong. To be called before the first pass.
+  /// Sets a guess: until the first pass has computed bounds, nodes outside a node's subtree are
+  /// assumed to cost as in `assignment`. A close guess makes the first passes fast. A wrong guess
+  /// makes their bounds less tight, but never invalid. To be called before the first pass.
   void expect(const std::vector<int>& assignment);
-  /// An ascent and a descent with rough lower bounds of the edges, so that fewer candidates need
-  /// exact ones. To be called before the first pass, after expect().
+  /// Makes an ascent and a descent with rough messages, so that fewer candidates need exact
+  /// messages. To be called before the first pass, after expect().
   void sketch();
   /// Lowers the limit after a better assignment has been found.
   void lower_limit(double limit) { limit_ = limit; }
@@ -36,15 +37,17 @@ class DualBound {
   void ascend();
   void descend();
 
-  /// A lower bound of all assignments, or the limit if none costs less.
+  /// A lower bound of all assignments, or the limit if no assignment costs less than the limit.
   double bound() const { return bound_; }
-  /// A lower bound of the best assignment with each candidate; infinite if ruled out.
+  /// By candidate: a lower bound of all assignments with this candidate; infinite if it is ruled
+  /// out.
   const std::vector<double>& bounds(int node) const {
     return completion_[static_cast<std::size_t>(node)];
   }
   /// The number of remaining candidates at the node that has most.
   std::size_t most_survivors() const;
-  /// Returns an assignment that follows the bounds, node by node.
+  /// Returns an assignment. Each node in turn takes the candidate that is cheapest by the bounds,
+  /// given the nodes before it.
   std::vector<int> follow();
 
  private:
@@ -68,9 +71,9 @@ class DualBound {
   std::vector<int> parent_, parent_edge_;
   std::vector<std::vector<int>> children_, besides_of_low_, besides_of_high_;
   std::vector<Beside> besides_;
-  std::vector<Costs> own_;        ///< by node: costs minus prices; infinite if ruled out
+  std::vector<Costs> own_;        ///< by node: costs plus prices; infinite if ruled out
   std::vector<Costs> below_;      ///< `own_` plus the messages of the children
-  std::vector<Costs> to_parent_;  ///< messages
+  std::vector<Costs> to_parent_;  ///< by node: message to its parent
   std::vector<Costs> from_parent_;
   std::vector<Costs> completion_;
   std::vector<int> root_;      ///< by node: root of its tree

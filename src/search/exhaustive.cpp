@@ -1,11 +1,11 @@
-// The slow, obvious version. Tests compare the search with it.
+// The slow, obvious version of the search, with which tests compare the fast one.
 #include "search/search.hpp"
 
 namespace stratplan {
 
 namespace {
 
-/// The next assignment in lexicographic order; false after the last.
+/// Advances to the next assignment in lexicographic order. Returns false after the last assignment.
 bool advance(const CostTable& table, std::vector<int>& assignment) {
   for (int node = table.nodes() - 1; node >= 0; --node) {
     int& candidate = assignment[static_cast<std::size_t>(node)];

@@ -78,13 +78,14 @@ class LabelSearch {
     }
   };
 
-  /// live_[node]: the nodes from `node` on that some node before `node` still depends on.
+  /// live_[node]: those of the nodes from `node` on whose candidates affect the rises of some node
+  /// before `node`.
   void find_live_nodes() {
     live_.resize(static_cast<std::size_t>(problem_.nodes()));
     std::set<int> live;
     for (int node = 0; node < problem_.nodes(); ++node) {
       for (const int other : bounds_.front()->scope(node)) {
-        // Live at all places between `node` (not yet assigned) and `other` (assigned).
+        // `other` is live at all places after `node`, up to its own place.
         for (int place = node + 1; place <= other; ++place)
           live_[static_cast<std::size_t>(place)].push_back(other);
       }
@@ -139,8 +140,8 @@ class LabelSearch {
     }
   }
 
-  /// Whether a known label that looks the same to the remaining nodes is at least as good. Drops
-  /// known labels that are worse than this one.
+  /// Whether a known label with the same candidates of all live nodes is at least as good. If not,
+  /// remembers this label, and drops the known labels that it dominates.
   bool dominated(const Label& label, const std::vector<int>& assignment) {
     std::vector<int> state{label.node};
     for (const int node : live_[static_cast<std::size_t>(label.node)])

@@ -4,9 +4,10 @@
 // assignment. Without a memory limit and with exact eliminations the search walks straight to the
 // optimum.
 //
-// With a limit it is a resource-constrained shortest path. Two partial assignments may look the
-// same to the remaining nodes. One that costs no less and holds no less memory than the other is
-// then dropped (Desrochers and Soumis, INFOR 26(3), 1988).
+// With a memory limit this is a resource-constrained shortest path problem. Partial assignments are
+// interchangeable if they agree on all nodes that still matter to unassigned nodes. Of two such
+// partial assignments, one that costs no less and needs no less memory is dropped (Desrochers and
+// Soumis, INFOR 26(3), 1988).
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,9 +21,9 @@ struct LabelOutcome {
   double lower_bound = 0;       ///< seconds: no assignment within the limit costs less
 };
 
-/// `bounds`: eliminations of `problem`, the first at price 0. `upper_bound`: seconds of a known
-/// assignment; the search looks only for better ones. It stops when `labels` partial assignments
-/// are held.
+/// `bounds`: eliminations of `problem`, the first at price 0. `memory_limit`: bytes. `upper_bound`:
+/// cost of a known assignment in seconds; the search looks only for cheaper ones. The search stops
+/// when it holds `labels` partial assignments.
 LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds,
                           std::optional<std::int64_t> memory_limit, double upper_bound,
                           std::size_t labels);

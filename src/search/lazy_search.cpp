@@ -7,7 +7,7 @@ namespace stratplan {
 
 namespace {
 
-/// Exact node costs, and edges at their bounds.
+/// The table's exact node costs, and each edge at its lower bound.
 class OptimisticTable final : public CostTable {
  public:
   explicit OptimisticTable(const CostTable& table) : table_(table) {}
@@ -40,8 +40,9 @@ class LazySearch {
       if (!elimination.exact()) return {};
       std::vector<int> best = elimination.decode();
       if (!ask_for(best)) return problem_.in_table(best);
-      // The elimination reads new pair costs directly, but not through its messages. So what it
-      // decodes now proves nothing, but it finds further edges to request at almost no cost.
+      // The elimination reads new edge costs in its factors, but its messages hold old ones. So a
+      // further assignment that it decodes proves nothing. But it takes almost no time, and shows
+      // which edge costs to request next.
       constexpr int further = 7;
       for (int i = 0; i < further && ask_for(elimination.decode()); ++i) {
       }

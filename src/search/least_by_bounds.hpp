@@ -9,7 +9,7 @@ namespace stratplan {
 
 /// Returns the index of the least cost below `limit`, if there is one. `bounds[i]` is a lower bound
 /// of `cost(i)`. Costs are computed in the order of their bounds, until no bound is below the least
-/// cost. After a few costs the search ends with the best one so far.
+/// cost. After `most_asked` costs the search ends with the least one so far.
 template <class Cost>
 std::optional<int> least_by_bounds(std::vector<double> bounds, double limit, const Cost& cost) {
   constexpr int most_asked = 4;

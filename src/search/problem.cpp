@@ -16,12 +16,12 @@ double checked(Seconds seconds) {
   return seconds.value;
 }
 
-/// One of a node's pairs as seen from the node: a row of costs per own candidate.
+/// A pair as seen from one of its two nodes: one row of costs per candidate of that node.
 struct Side {
   const Problem::Pair* pair;
   bool is_from;
-  int others;  ///< candidates of the neighbour
-  int own;
+  int others;  ///< number of the neighbour's candidates
+  int own;     ///< number of the node's own candidates
   double at(int candidate, int other) const {
     return is_from ? pair->cost[static_cast<std::size_t>(candidate) * others + other]
                    : pair->cost[static_cast<std::size_t>(other) * own + candidate];
@@ -39,8 +39,9 @@ std::vector<Side> sides_of(const Problem& problem, int node) {
   return sides;
 }
 
-/// Whether taking `better` instead of `worse` never costs more. The largest possible extra cost is
-/// summed over the neighbours. The sum only grows, so most comparisons end after a few neighbours.
+/// Whether candidate `better` needs no more memory than candidate `worse` and never costs more. The
+/// largest extra cost of `better` is summed over the neighbours. The sum only grows, so most
+/// comparisons end after a few neighbours.
 bool dominates(const Problem& problem, int node, const std::vector<Side>& sides, int better,
                int worse) {
   const auto& cost = problem.cost[static_cast<std::size_t>(node)];
@@ -65,7 +66,8 @@ bool dominates(const Problem& problem, int node, const std::vector<Side>& sides,
   return extra <= slack;
 }
 
-/// Own candidates to keep, ascending. If two candidates dominate each other, the lower index stays.
+/// Returns the node's candidates to keep, ascending. If two candidates dominate each other, the one
+/// with the lower index stays.
 std::vector<int> undominated(const Problem& problem, int node) {
   const std::vector<Side> sides = sides_of(problem, node);
   const int size = problem.size(node);
@@ -167,7 +169,7 @@ std::vector<int> elimination_order(const Problem& problem) {
   }
   constexpr double done = std::numeric_limits<double>::infinity();
   std::vector<double> work(static_cast<std::size_t>(
-      problem.nodes()));  ///< number of table entries that eliminating the node needs
+      problem.nodes()));  ///< per node: entries of the table that its elimination needs
   const auto update = [&](int node) {
     double& entries = work[static_cast<std::size_t>(node)] = problem.size(node);
     for (const int other : neighbours[static_cast<std::size_t>(node)])

@@ -8,17 +8,17 @@
 
 namespace stratplan {
 
-/// Remaining candidates, per node, ascending.
+/// Indices of the remaining candidates, per node, ascending.
 using Survivors = std::vector<std::vector<int>>;
 
 struct Problem {
   struct Pair {
     int from = 0;
     int to = 0;                ///< from < to
-    std::vector<double> cost;  ///< row-major over (from, to)
+    std::vector<double> cost;  ///< seconds, row-major over the candidates of (from, to)
   };
-  std::vector<int> origin;                        ///< the node's index in the table
-  Survivors candidates;                           ///< the candidates' indices in the table
+  std::vector<int> origin;                        ///< per node: its index in the table
+  Survivors candidates;                           ///< per node: table indices of its candidates
   std::vector<std::vector<double>> cost;          ///< seconds, per node and candidate
   std::vector<std::vector<std::int64_t>> memory;  ///< bytes, per node and candidate
   std::vector<Pair> pairs;
@@ -27,22 +27,23 @@ struct Problem {
   int size(int node) const {
     return static_cast<int>(candidates[static_cast<std::size_t>(node)].size());
   }
-  /// Converts an assignment of this problem to the table's candidates.
+  /// Converts an assignment of this problem to the table's nodes and candidates.
   std::vector<int> in_table(const std::vector<int>& assignment) const;
 };
 
-/// Requests the cost of every pair of survivors from the table.
+/// Requests the costs of all survivors, and of all their pairs along edges, from the table.
 Problem make_problem(const CostTable& table, const Survivors& survivors);
 
-/// Drops candidates that another candidate of the same node can always replace without more cost or
-/// memory. Exact.
+/// Drops candidates that another candidate of the same node can always replace at no more cost or
+/// memory. The optimum stays the same.
 Problem without_dominated(const Problem& problem);
 
-/// Each next node is the one whose elimination needs the smallest table (the lower index on a tie).
+/// Returns the order in which to eliminate the nodes. The next node is always the one whose
+/// elimination needs the smallest table; on a tie, the one with the lower index.
 std::vector<int> elimination_order(const Problem& problem);
 
-/// The same problem with its nodes renumbered: node i of the result is node order[i]. Pairs are
-/// turned to from < to.
+/// Returns the problem with its nodes renumbered: node i of the result is node order[i] of
+/// `problem`. Pairs are transposed where needed, so that from < to.
 Problem reordered(const Problem& problem, const std::vector<int>& order);
 
 }  // namespace stratplan

@@ -29,8 +29,8 @@ Incidences incidences_of(const CostTable& table) {
   return result;
 }
 
-/// The cost of a node and of its edges to neighbours that have a candidate (>= 0). Stops requesting
-/// edges once the cost reaches `enough`.
+/// The cost of a node with this candidate, and of its edges to neighbours that are already assigned
+/// (>= 0). Stops requesting edge costs once the sum reaches `enough`.
 double local_cost(const CostTable& table, const Incidences& incidences,
                   const std::vector<int>& assignment, int node, int candidate, double enough) {
   double cost = table.node_cost(node, candidate).value;
@@ -45,9 +45,9 @@ double local_cost(const CostTable& table, const Incidences& incidences,
   return cost;
 }
 
-/// The surviving candidate with the least local cost whose memory is at most `room`; the current
-/// one if none is better. Starts with the least node costs, so that most other candidates need no
-/// edge costs.
+/// Returns the candidate with the least local cost among those that need at most `room` memory, or
+/// the node's current candidate if none costs less. Candidates are tried in the order of their node
+/// costs, so that most of them need no edge costs.
 int best_candidate(const CostTable& table, const Incidences& incidences,
                    std::vector<int> candidates, const std::vector<int>& assignment, int node,
                    Bytes room) {
@@ -106,7 +106,7 @@ Incumbent descend(const CostTable& table, const Survivors& survivors,
   const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
   bool improved = true;
   for (int sweep = 0; improved && sweep < 20;
-       ++sweep) {  // each sweep improves or is the last; later sweeps gain next to nothing
+       ++sweep) {  // further sweeps would gain next to nothing
     improved = false;
     for (int i = 0; i < table.nodes(); ++i) {
       const int node = sweep % 2 == 0 ? i : table.nodes() - 1 - i;

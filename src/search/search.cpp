@@ -15,8 +15,8 @@ namespace stratplan {
 
 namespace {
 
-/// One search: the pruned and ordered problem, the best assignment so far, and the lower bound
-/// proven for all others.
+/// One search: the pruned and ordered problem, the best assignment so far, and the proven lower
+/// bound of all assignments.
 class Search {
  public:
   Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits,
@@ -34,7 +34,7 @@ class Search {
       raise(consistent.lower_bound);
     }
     Problem given = make_problem(table, survivors_);
-    if (!memory_limit) {  // memory does not matter then
+    if (!memory_limit) {  // without a limit, memory must not keep a dominated candidate
       for (auto& memory : given.memory) std::fill(memory.begin(), memory.end(), 0);
     }
     const Problem pruned = without_dominated(given);
@@ -59,14 +59,14 @@ class Search {
   }
 
  private:
-  /// An assignment's two coordinates.
+  /// Cost (seconds) and memory (bytes) of an assignment.
   struct Point {
     double cost;
     std::int64_t memory;
   };
 
-  /// The first incumbent. Any assignment will do if arc consistency runs next, since that finds
-  /// better ones.
+  /// Returns the first incumbent. Without a limit, any assignment is good enough if arc consistency
+  /// runs next, because arc consistency finds better ones.
   static Incumbent start(const CostTable& table, const Survivors& fitting,
                          std::optional<Bytes> memory_limit) {
     if (memory_limit || !table.edges_at_hand())
@@ -82,8 +82,9 @@ class Search {
   bool proven() const { return incumbent_.cost <= lower_bound_ * (1 + 1e-12); }
   void raise(double bound) { lower_bound_ = std::max(lower_bound_, bound); }
 
-  /// Makes an assignment of the problem the incumbent if it fits and is better. With a memory
-  /// limit, also tries its neighbourhood.
+  /// Makes an assignment of the problem the incumbent if it fits the limit and costs less. With a
+  /// limit, the assignment is first improved one node at a time. Returns the point of the
+  /// assignment as given.
   Point offer(const std::vector<int>& assignment) {
     const std::vector<int> candidate = problem_.in_table(assignment);
     const Point point{cost_of(table_, candidate).value, memory_of(table_, candidate).value};
@@ -94,9 +95,10 @@ class Search {
     return point;
   }
 
-  /// Finds the price of memory that raises the lower bound min(cost + price * memory) - price *
-  /// limit most. The bound is concave in the price. Two assignments on either side of the limit
-  /// give the next price to try, until no assignment lies below the line through them.
+  /// Finds the price of memory (seconds per byte) with the highest lower bound min(cost + price *
+  /// memory) - price * limit. The bound is concave in the price. One assignment above the limit
+  /// (`over`) and one below it give the next price to try. The search ends when no assignment lies
+  /// below the line through these two points.
   void price_memory(Point over) {
     const double limit = static_cast<double>(memory_limit_->value);
     Point under{incumbent_.cost, memory_of(table_, incumbent_.assignment).value};

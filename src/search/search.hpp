@@ -4,9 +4,10 @@
 //
 // The parts, one file each:
 //   pruning          drops candidates that cannot be in a best assignment, without most edge costs
-//   arc_consistency  does so with edge costs, if the table has them at hand
-//   elimination      minimizes over the remaining candidates, one node after the other
-//   lazy_search      eliminates with optimistic edges, and requests only the edge costs that matter
+//   arc_consistency  drops such candidates by edge costs, if the table has these at hand
+//   elimination      minimizes over the remaining candidates; eliminates one node after the other
+//   lazy_search      eliminates with lower bounds of edge costs, and requests exact edge costs only
+//                    where they matter
 //   label_search     best-first search guided by eliminations, if a memory limit binds or tables
 //                    would grow too large; ends with a proof or with a gap
 #include <cstddef>
@@ -44,7 +45,7 @@ Bytes least_memory(const CostTable& table);
 std::optional<SearchResult> search_exhaustively(const CostTable& table,
                                                 std::optional<Bytes> memory_limit = {});
 
-/// Sums over a whole assignment.
+/// The cost of a whole assignment, summed over nodes and edges, and its memory, summed over nodes.
 Seconds cost_of(const CostTable& table, const std::vector<int>& assignment);
 Bytes memory_of(const CostTable& table, const std::vector<int>& assignment);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* heading = "step,learning_rate,loss\n";
 
-/// Returns the rows of an earlier run for the steps before `first`.
+/// Returns the rows of steps before `first`, which an earlier run wrote to the file.
 std::string earlier_rows(const std::string& path, std::int64_t first) {
   std::string rows;
   std::ifstream file(path);

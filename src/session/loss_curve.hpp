@@ -1,5 +1,5 @@
 #pragma once
-// --loss-curve FILE.csv: one row per training step, which can be read while training goes on.
+// The CSV file of --loss-curve: one row per training step, readable while training runs.
 #include <cstdint>
 #include <string>
 

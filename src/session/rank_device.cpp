@@ -51,8 +51,8 @@ void prepare_launch(const DeviceRequest& request, int ranks) {
 
 namespace {
 
-/// Whether the job's own communicator takes device addresses: false without MPI, and nothing if MPI
-/// does not tell.
+/// Whether the job's own communicator accepts device addresses. False without MPI; nothing if the
+/// MPI library does not say.
 std::optional<bool> host_takes_device_memory() {
   if (!launched_by_mpi() || launched_by_processes()) return false;
   return mpi_takes_device_memory();
@@ -67,12 +67,13 @@ RankDevice::RankDevice(const DeviceRequest& request, int threads, Communicator& 
   backend_ = make_backend(request.backend, threads);
 }
 
-/// Sets environment and device before anything is made on the device.
+/// Chooses this rank's device and transport, and sets the environment of ranks that share a device.
+/// Called before anything is made on the device.
 void RankDevice::choose_device() {
   const std::vector<DeviceAssignment> assignments =
       gather_assignments(this_assignment(cuda_devices()), host_);
   const int device = choose_devices(assignments)[static_cast<std::size_t>(host_.rank())];
-  if (device < 0) return;  // make_backend says what is missing
+  if (device < 0) return;  // make_backend() will report what is missing
   first_transport_ = device_transport(request_.communicator, assignments);
   shared_ = share_devices(assignments);
   if (shared_) log_.note("ranks share devices: good for verification, not for timing");
@@ -88,7 +89,7 @@ Communicator& RankDevice::make_transport(const std::string& name,
     const NcclOptions options{.timeout = {static_cast<double>(request_.communication_timeout)}};
     made_.push_back(make_nccl_communicator(host_, *backend_, groups, options));
     made_.push_back(std::make_unique<RecordingCommunicator>(
-        *made_.back(), recorder_));  // NCCL's does not record waiting itself
+        *made_.back(), recorder_));  // NCCL's communicator does not record waiting
   } else if (name == "mpi") {
     if (!host_takes_device_memory().value_or(true))
       throw EnvironmentError(

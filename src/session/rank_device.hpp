@@ -1,7 +1,7 @@
 #pragma once
-// The device of one rank, and the communicator between the ranks' devices. Processors use the job's
-// own communicator. GPUs use NCCL, an MPI that takes device addresses, or transfers through the
-// host.
+// The device of one rank, and the communicator between the ranks' devices. Ranks on CPUs use the
+// job's own communicator. Ranks on GPUs use NCCL, an MPI that accepts device addresses, or copies
+// through host memory.
 #include <map>
 #include <memory>
 #include <string>
@@ -58,11 +58,11 @@ class RankDevice {
 
   Backend& backend() { return *backend_; }
   /// Returns the communicator for the backend's memory, with the transports of `program`. The first
-  /// call makes it, for the collectives of `program`. Called by all ranks.
+  /// call makes the communicator, for the collectives of `program`. Called by all ranks.
   Communicator& communicator(const Program& program);
-  /// Returns all transports between the ranks' devices, first the one that is used without a plan.
-  /// Between processors there is a single transport without a name. Called by all ranks. `groups`:
-  /// the groups of the collectives to come.
+  /// Returns all transports between the ranks' devices. The transport that is used if a plan names
+  /// none comes first. Ranks on CPUs have a single transport without a name. Called by all ranks.
+  /// `groups`: the groups of ranks that collectives will use.
   std::vector<Transport> transports(const std::vector<CollectiveGroup>& groups);
   /// Whether several ranks share a device. Measurements then do not hold for ranks with devices of
   /// their own.
@@ -76,10 +76,10 @@ class RankDevice {
   Communicator& host_;
   FlightRecorder recorder_;
   Log& log_;
-  std::string first_transport_;  ///< used without a plan; empty: there are no devices
+  std::string first_transport_;  ///< used if the plan names none; empty: no GPUs
   bool shared_ = false;
   std::unique_ptr<Backend> backend_;
-  /// each decorator after the communicator that it decorates
+  /// all communicators; a decorator stands after the communicator that it decorates
   std::vector<std::unique_ptr<Communicator>> made_;
   std::map<std::string, Communicator*> by_name_;    ///< pointers into made_
   std::unique_ptr<TransportsCommunicator> chosen_;  ///< the transports of the plan

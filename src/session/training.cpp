@@ -29,8 +29,8 @@
 namespace stratplan {
 namespace {
 
-/// Throws InputError unless the tensors of a dump are this network's: a dump may come from
-/// anywhere.
+/// Throws InputError unless the tensors `expected`, read from the dump `file`, have the names and
+/// shapes of `actual`, this network's tensors.
 void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected,
                    const std::vector<NamedTensor>& actual) {
   if (expected.size() != actual.size())
@@ -45,8 +45,8 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
   }
 }
 
-/// Returns the tensors that the first step should give: those of the file of --against, or those
-/// of an undivided run. Only rank 0 calls it.
+/// Returns the expected tensors of the first step: those in the file of --against, or else those of
+/// an undivided run, which is executed here. Called by rank 0 only.
 std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request,
                                    const TrainingSettings& settings, Backend& backend,
                                    DataSource& data, const std::vector<NamedTensor>& actual) {
@@ -57,7 +57,7 @@ std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const Training
   return expected;
 }
 
-/// The source of this rank's data. A thread reads files ahead of the steps.
+/// The source of this rank's data. A thread reads the files ahead of the training steps.
 class TrainingData {
  public:
   /// Each rank checks its part of the labels, so that all are checked before the first step.
@@ -137,8 +137,8 @@ bool any_asked(Communicator& communicator, Communicator::Group all) {
   return asked > 0;
 }
 
-/// Reports a loss that is not finite. With checkpoints it throws ValidationError, because the
-/// checkpoints of earlier steps must stay.
+/// Reports a loss that is not finite. Throws ValidationError if the run makes checkpoints, so that
+/// no checkpoint of the diverged state replaces one of an earlier step.
 void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request,
                      Log& log) {
   const std::string what = fmt::format(
@@ -149,7 +149,7 @@ void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest&
   log.note(fmt::format("after step {} {}", iteration + 1, what));
 }
 
-/// Throws ValidationError if the gradients of the first step overflowed: they cannot be compared.
+/// Throws ValidationError if gradients of the first step overflowed. They could not be compared.
 void check_scale(const LossScaling& scaling, const LossScaleSettings& settings,
                  const Program& program) {
   if (program.loss_scale >= 0 && scaling.steps == 0 && settings.growth_steps != 1)
@@ -219,7 +219,7 @@ class Continuation {
   bool stopped_ = false;
 };
 
-/// Returns the exception that is being handled, with its place in the training.
+/// Returns the exception that is being handled, with the step and op at which it was thrown.
 RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
                        const Network& network) {
   const auto op_text = [&](std::size_t op) {

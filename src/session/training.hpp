@@ -24,15 +24,15 @@ struct TrainingRequest {
   std::string channel_order;  ///< "first", "last"; empty: as the file says, else first
   bool in_order = false;      ///< do not shuffle
   bool verify = false;        ///< compare the first step with an undivided run
-  std::string against;        ///< a dump of an undivided run, which then is not run; empty: none
+  std::string against;        ///< dump to compare with instead of an undivided run; empty: none
   bool quiet = false;         ///< no progress
-  bool times_ops = false;     ///< measure each op, besides the iterations
+  bool times_ops = false;     ///< measure the time of each op too
   std::string dump;         ///< where to write the first step's loss and gradients; empty: nowhere
   std::string loss_curve;   ///< a CSV file; empty: none
   std::string checkpoints;  ///< folder of checkpoints; empty: none are made
   std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end, or when asked to stop
   int keep = 3;                         ///< number of checkpoints to keep
-  bool resume = false;                  ///< from the newest checkpoint, if there is one
+  bool resume = false;                  ///< begin from the newest checkpoint, if there is one
   /// safetensors file of parameters to begin with, or to evaluate; empty: none
   std::string weights;
   bool samples_alone = false;  ///< read only the samples, without labels or targets
@@ -40,8 +40,8 @@ struct TrainingRequest {
 
 /// The result of a training.
 struct TrainingEnd {
-  /// complete on rank 0 only; elsewhere without details of the verification; without samples if no
-  /// step was left to do
+  /// Complete on rank 0; other ranks lack details of the verification. Contains no steps if none
+  /// was left to do.
   Timings timings;
   bool stopped = false;  ///< stopped on request before the last step, with a checkpoint
 };
@@ -63,8 +63,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
 Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
                          Communicator& communicator, Log& log);
 
-/// Returns, on rank 0, the outputs of the same state for the samples of the data, which need no
-/// labels or targets.
+/// Runs the network forward in the state that evaluate_plan() would evaluate, on the samples of the
+/// data. The data need no labels or targets. Returns the outputs on rank 0.
 Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
                      Communicator& communicator, Log& log);
 

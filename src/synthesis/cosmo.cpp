@@ -32,7 +32,7 @@ double frequency(std::int64_t i, std::int64_t size) {
 }
 
 /// Multiplies each mode by the root of its power. The field then has mean 0 and variance sigma^2,
-/// averaged over all noises.
+/// averaged over all realizations of the noise.
 void shape_spectrum(std::vector<std::complex<double>>& modes, std::int64_t size,
                     const Cosmology& cosmology) {
   double total = 0;

@@ -14,11 +14,11 @@
 //   target   parameter                                        uniform in
 //   0        sigma, standard deviation of the density         0.5 .. 1.5
 //   1        n, slope of the spectrum at large scales         0 .. 2
-//   2        k_eq, where it bends, in cycles per cell         0.04 .. 0.2
-//   3        f, growth                                        0.4 .. 1
+//   2        k_eq, bend of the spectrum, in cycles per cell   0.04 .. 0.2
+//   3        f, exponent of the growth                        0.4 .. 1
 //
-// A target is a parameter minus its mean, divided by its standard deviation. So a network that
-// always answers 0 has a mean squared error of 1.
+// A target is a parameter minus the parameter's mean, divided by its standard deviation. So a
+// network that always answers 0 has a mean squared error of 1.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -48,7 +48,8 @@ struct CosmoSample {
   std::vector<float> field;  ///< [4][size][size][size]
 };
 
-/// Returns one sample, which depends on seed and index alone. Filters white noise in Fourier space.
+/// Returns one sample, which depends on seed and index alone. The field is white noise, filtered in
+/// Fourier space.
 CosmoSample cosmo_sample(const CosmoFields& fields, std::int64_t index);
 
 }  // namespace stratplan

@@ -21,7 +21,7 @@ std::vector<Complex> roots_of_unity(std::size_t size, double sign) {
   return roots;
 }
 
-/// Moves each value to the index with the bits reversed, where the butterflies expect it.
+/// Moves each value to its bit-reversed index, where the butterflies expect it.
 void reverse_bits(std::span<Complex> line) {
   for (std::size_t i = 1, j = 0; i < line.size(); ++i) {
     std::size_t bit = line.size() / 2;
@@ -31,7 +31,8 @@ void reverse_bits(std::span<Complex> line) {
   }
 }
 
-/// Cooley and Tukey, "An algorithm for the machine calculation of complex Fourier series" (1965).
+/// Transforms one line in place (Cooley and Tukey, "An algorithm for the machine calculation of
+/// complex Fourier series", 1965).
 void transform_line(std::span<Complex> line, const std::vector<Complex>& roots) {
   reverse_bits(line);
   for (std::size_t half = 1; half < line.size(); half *= 2)

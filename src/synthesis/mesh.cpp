@@ -30,15 +30,15 @@ struct PlaneWave {
 
 constexpr std::uint64_t waves = 12;
 constexpr std::uint64_t most_periods = 4;
-/// Root mean square of the displacement's gradient over the square, all four components together. A
-/// strain of 0.3 tangles almost no cell, and 1.6 a quarter of the cells.
+/// The strain is the root mean square of the displacement's gradient over the square, all four
+/// components together. A strain of 0.3 tangles almost no cell, and 1.6 a quarter of the cells.
 constexpr double least_strain = 0.3, most_strain = 1.6;
 
 /// Draws the waves of a displacement. Amplitudes fall with the wave number, so that all waves have
 /// equal shares of the displacement's gradient.
 std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const RandomStream& normals) {
   std::vector<PlaneWave> displacement;
-  double square = 0;  // mean square of the gradient over the square
+  double square = 0;  // mean square of the displacement's gradient
   for (std::uint64_t i = 0; i < waves; ++i) {
     const auto periods = [&](std::uint64_t component) {
       return static_cast<double>(numbers.below(2 * most_periods + 1, 4 * i + component)) -
@@ -56,7 +56,8 @@ std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const Rand
   return displacement;
 }
 
-/// Returns the places of the (size + 1)^2 moved vertices, y before x, in sides of the square.
+/// Returns the positions of the moved vertices in sides of the square, [size + 1][size + 1], y
+/// before x.
 std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, std::int64_t size) {
   std::vector<Vector> vertices;
   for (std::int64_t j = 0; j <= size; ++j)
@@ -73,7 +74,7 @@ std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, st
 }
 
 struct Cell {
-  Vector rest, centre;               ///< in sides of the square
+  Vector rest, centre;               ///< centre before and after the move, in sides of the square
   Vector lower, upper, left, right;  ///< edges, in lengths of an undistorted edge
 
   bool tangled() const {
@@ -143,7 +144,7 @@ MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index) {
 std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size,
                                 std::int64_t block) {
   SP_ASSERT(block > 0 && size % block == 0 && std::ssize(tangled) == size * size,
-            "blocks of {} of {} labels", block, tangled.size());
+            "blocks of size {} for {} labels", block, tangled.size());
   const std::int64_t blocks = size / block;
   std::vector<float> targets(tangled.size());
   for (std::int64_t y = 0, at = 0; y < size; ++y)

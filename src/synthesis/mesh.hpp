@@ -2,22 +2,23 @@
 // Random meshes to learn from: a network predicts where a moving mesh has become tangled. A square
 // of size x size cells moves with a smooth random displacement u, a sum of plane waves of up to
 // four periods. The mesh of a Lagrangian simulation moves with its material in this way. A cell is
-// tangled if the Jacobian of its map is zero or negative at one of its corners. There edges cross,
-// and a simulation must mend the mesh before it goes on (the task of LLNL's mesh-tangling
-// networks). The strain varies from sample to sample: some meshes have hardly a tangled cell,
-// others a quarter of all cells.
+// tangled if the Jacobian of the map from the undistorted cell is zero or negative at one of the
+// corners. Edges cross there, and a simulation must mend the mesh before it goes on. This is the
+// task of LLNL's mesh-tangling networks. The strain varies from sample to sample. In some meshes
+// hardly a cell is tangled, in others a quarter of all cells.
 //
 // Eighteen channels describe a cell. The Jacobian is not among them: the network has to find it.
 //
 //   0, 1     displacement of the centre, x and y, in sides of the square
 //   2, 3     place of the centre, x and y, in sides of the square
-//   4, 5     mean of the two edges along x, a vector, in undistorted edges (as all below)
+//   4, 5     mean of the two edges along x, a vector; unit of all lengths from here on: an
+//            undistorted edge
 //   6, 7     mean of the two edges along y
 //   8 .. 11  lengths of the edges: along x at the lower and the upper y, along y at the lower and
 //            the upper x
 //   12, 13   lengths of the diagonals
 //   14       cosine of the angle between the mean edges
-//   15       share of the mean edge along x in the sum of both lengths
+//   15       length of the mean edge along x, divided by the sum of both mean edges' lengths
 //   16, 17   half the difference of the two edges along x: the hourglass mode
 #include <cstdint>
 #include <vector>
@@ -41,7 +42,7 @@ MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index);
 
 /// Returns the labels in the layout that the mesh networks predict:
 ///   [block * block][size / block][size / block]
-/// An output position answers for block x block cells, with one channel per cell, row by row.
+/// An output position covers block x block cells, with one channel per cell, row by row.
 /// mesh128, mesh1k and mesh2k use blocks of 32, hence their 1024 channels. Requires that `block`
 /// divides `size`.
 std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size,

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// How often one run is repeated because other processes used the machine.
+/// Largest number of repetitions of one run because other processes used the machine.
 constexpr int most_repetitions = 2;
 
 // ---------------------------------------------------------------- plans
@@ -29,7 +29,7 @@ bool same_decompositions(const Plan& a, const Plan& b) {
   return a.ranks == b.ranks && a.layers == b.layers && a.execution == b.execution;
 }
 
-/// "H2 W2" -> "h2-w2"
+/// Returns a plan's name as the name of a folder: "h2-w2" for "H2 W2".
 std::string folder_name(const std::string& name) {
   std::string text;
   for (const char c : name)
@@ -39,8 +39,8 @@ std::string folder_name(const std::string& name) {
   return text;
 }
 
-/// Returns the recommended plan, then all other baselines. Baselines that equal the recommended
-/// plan become its aliases.
+/// Returns the recommended plan, then the baselines. A baseline that equals the recommended plan
+/// becomes an alias of that plan.
 std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
   std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
   for (const Considered& baseline : planning.baselines) {
@@ -75,7 +75,8 @@ class Runner {
   Runner(const AutotuneRequest& request, Log& log, int repetitions)
       : request_(request), log_(log), repetitions_left_(repetitions) {}
 
-  /// Runs the first step on one rank, with which all other runs are compared.
+  /// Runs one training step on one rank and dumps its loss and gradients. All other runs are
+  /// compared with the dump.
   void run_undivided(const Network& network) {
     Plan plan = uniform_plan(network, Decomposition::parse("N1"));
     plan.name = "undivided";
@@ -92,7 +93,7 @@ class Runner {
   }
 
   /// Runs one round of one plan. Repeats the run if other processes disturbed it. Returns the least
-  /// disturbed repetition, whose file becomes that of the round.
+  /// disturbed repetition, whose timings become the round's file.
   Run run(const TunedPlan& tuned, int round) {
     std::optional<Run> best;
     for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
@@ -159,8 +160,8 @@ class Runner {
                                 arguments(tuned.folder / "plan.json", more), "/dev/null"});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
       fail(result, tuned.name);
-    // If verification fails, mpirun ends the run without waiting for its ranks. Their processor
-    // time would then count as foreign load.
+    // If verification fails, mpirun ends without waiting for its ranks. The ranks' processor time
+    // would then count as foreign load.
     return {read_timings(timings.string()), result.exit_code == 0 ? result.foreign_load : 0};
   }
 
@@ -249,8 +250,8 @@ std::string key_of(const AutotuneResult& result, const AutotuneRequest& request)
   return fingerprint_of(text);
 }
 
-/// Takes over the folder's measurements of the very same runs, unless they were disturbed. Returns
-/// whether nothing is left to run.
+/// Takes the measurements of the same runs from `file`, unless other processes disturbed any of
+/// them. Returns whether nothing is left to run.
 bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key) {
   const auto known = read_measurements(file, key);
   if (!known) return false;
@@ -265,7 +266,8 @@ bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key)
   return true;
 }
 
-/// Plans are measured and run on one network, so micro-batches stay as they are.
+/// The planner must not choose micro-batches, because all plans are measured and run on one
+/// network.
 PlanningOptions planning_options(const AutotuneRequest& request) {
   PlanningOptions options;
   options.overrides = request.overrides;
@@ -286,8 +288,8 @@ void plan_runs(AutotuneResult& result, const AutotuneRequest& request, Measuring
   write_plans(result, request);
 }
 
-/// Returns the drift with which the runs in the folder were predicted. Returns nothing if the local
-/// profile has been measured anew since.
+/// Returns the drift that machine.json in the results folder records. Returns nothing if the local
+/// profile has been measured again since.
 std::optional<Drift> recorded_drift(const AutotuneRequest& request) {
   const fs::path file = request.folder / "machine.json";
   if (request.fresh || !fs::exists(file)) return {};

@@ -1,6 +1,7 @@
 #pragma once
-// The autotune command: plans and measures in turns until the best plans rest on measurements. Then
-// runs the recommended plan and its baselines for real, and compares each with an undivided run.
+// The autotune command: plans and measures in turns until everything that the best plans need is
+// measured. Then runs the recommended plan and its baselines, and compares each with an undivided
+// run.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,17 +21,16 @@ struct AutotuneRequest {
   Precision precision;  ///< of all plans, and of the undivided run
   std::string backend;
   std::uint64_t seed = 1;
-  std::filesystem::path folder;  ///< for all results
+  std::filesystem::path folder;  ///< holds all results
   int rounds = 3;                ///< each plan runs once per round
-  Seconds least_time{4};         ///< total of a plan's timed steps in each round
-  /// run everything even if the folder holds measurements of the very same plans by the very same
-  /// program
+  Seconds least_time{4};         ///< wanted total of a plan's timed steps in each round
+  /// run all plans even if the folder holds measurements of the same plans by the same program
   bool fresh = false;
   Provenance provenance;
 };
 
 struct TunedPlan {
-  std::string name;                  ///< "recommended", or the baseline's
+  std::string name;                  ///< "recommended", or the baseline's name
   std::vector<std::string> aliases;  ///< baselines that are the same plan
   std::optional<Plan> plan;
   std::string not_run;  ///< why it was not measured; empty if it was
@@ -40,7 +40,7 @@ struct TunedPlan {
 
 struct AutotuneResult {
   Network network;
-  /// as the predictions used it; all of them were made before the first run
+  /// the profile that the predictions used; all predictions were made before the first run
   MachineProfile machine;
   PlanningResult planning;
   std::vector<TunedPlan> plans;  ///< the recommended one first

@@ -1,5 +1,5 @@
 #pragma once
-// Measurements of real runs of a plan, and the file that keeps them, so that nothing is run again
+// Measurements of real runs of plans, and the file that keeps them, so that no plan is run again
 // without cause.
 #include <filesystem>
 #include <map>
@@ -24,14 +24,14 @@ struct Measured {
   VerificationResult verification;  ///< of the first step, compared with the undivided run
 };
 
-/// Measurements by name of the plan.
+/// Measurements by the plan's name.
 using Measurements = std::map<std::string, Measured>;
 
-/// Writes the file. `key` stands for everything on which the measurements depend.
+/// Writes the measurements to `file`. `key` identifies everything on which they depend.
 void write_measurements(const std::filesystem::path& file, const std::string& key,
                         const Measurements& measurements);
-/// Returns nothing if there is no such file, if it is damaged, or if it was written under another
-/// key.
+/// Reads the measurements in `file`. Returns nothing if there is no such file, if the file is
+/// damaged, or if it was written with another key.
 std::optional<Measurements> read_measurements(const std::filesystem::path& file,
                                               const std::string& key);
 

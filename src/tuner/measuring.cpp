@@ -22,9 +22,9 @@
 namespace stratplan {
 namespace {
 
-/// Holds this process's turn to measure until it is destroyed. Two processes that measure at once
-/// would disturb each other. The profile that is written last would also lack the other process's
-/// measurements. On a file system without locks there are no turns.
+/// A lock in the cache folder that only one measuring process holds at a time. Two processes that
+/// measure at once would disturb each other. The profile that is written last would also lack the
+/// other process's measurements. On a file system without locks, no process waits.
 class MeasuringTurn {
  public:
   explicit MeasuringTurn(Log& log)
@@ -44,8 +44,8 @@ class MeasuringTurn {
 
 constexpr int threads_per_rank = 1;
 
-/// A bound in case of a defect. Planning and measuring in turns ends by itself, because every turn
-/// measures something new.
+/// Largest number of turns of planning and measuring. Only a defect could reach it: the turns end
+/// by themselves, because each turn measures something new.
 constexpr int most_turns = 12;
 
 std::filesystem::path scratch_file(const std::string& name) {
@@ -112,8 +112,8 @@ std::vector<Program> Measuring::programs_of(const Network& network,
   return programs;
 }
 
-/// Returns the local profile. It counts as unmeasured if another backend, device or transport
-/// measured it.
+/// Returns the local profile. The profile counts as unmeasured if it was measured with another
+/// backend, device or transport.
 MachineProfile Measuring::known() const {
   MachineProfile machine = read_machine("local", ranks_, threads_per_rank);
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
@@ -125,8 +125,8 @@ MachineProfile Measuring::known() const {
   return machine;
 }
 
-/// Measures the request on launched ranks. Writes the local profile with the new measurements to
-/// `output`.
+/// Measures what `request` lists, on ranks that launch() starts. Rank 0 writes the local profile
+/// with the new measurements added to `output`.
 void Measuring::measure(const ProfileRequest& request, const std::filesystem::path& output) const {
   const MeasuringTurn turn(log_);
   const auto file = scratch_file("request");

@@ -1,6 +1,6 @@
 #pragma once
-// Measures the kernels and transfers that plans need and the local profile lacks. The ranks are
-// this program again (`stratplan profile --request`), and the result is the local profile.
+// Measures the kernels and transfers that plans need and the local profile lacks. The measuring
+// ranks run this program (`stratplan profile --request`) and add to the local profile.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -22,7 +22,7 @@ class Measuring {
   Measuring(int ranks, const std::string& backend, Log& log);
 
   int ranks() const { return ranks_; }
-  /// The function for MachineProfile::unmeasured_workspace of this machine.
+  /// Returns the function for MachineProfile::unmeasured_workspace of this machine.
   const std::function<Bytes(const Kernel&)>& workspace() const { return workspace_; }
 
   /// Adds to the local profile all measurements that the plans' programs need and the profile
@@ -43,24 +43,26 @@ class Measuring {
   std::string backend_;
   std::optional<DeviceInfo> device_;
   std::function<Bytes(const Kernel&)> workspace_;
-  /// of the machine, relative to the profile; nothing: not measured yet
+  /// ratio of kernel times now to those of the profile, 1 without an even drift; nothing: not
+  /// measured yet
   std::optional<double> drift_{};
 };
 
-/// The first half of autotune: plans, measures everything that the best plans need, and plans
-/// again, until nothing is missing. Predictions are adjusted by `drift`, if there is one. `source`:
-/// the network's source as plans name it. Requires plans of one thread per rank, which Measuring
-/// measures.
+/// The result of plan_and_measure().
 struct PlannedOnMeasurements {
   MachineProfile machine;
   PlanningResult planning;
 };
+/// The first half of autotune: plans, measures everything that the best plans need, and plans
+/// again, until nothing is missing. Predictions are adjusted by `drift`, if there is one. `source`:
+/// the network's source as plans name it. Requires plans of one thread per rank, because Measuring
+/// measures ranks of one thread.
 PlannedOnMeasurements plan_and_measure(const Network& network, const std::string& source,
                                        const PlanningOptions& options, Measuring& measuring,
                                        const std::optional<Drift>& drift, Log& log);
 
-/// Returns the function for MachineProfile::unmeasured_workspace of this machine. It asks the
-/// backend that would run the kernel.
+/// Returns the function for MachineProfile::unmeasured_workspace of this machine. The function asks
+/// the backend that would run the kernel.
 std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads);
 
 /// Returns what connects the host memory of this job's ranks: "Open MPI v4.1.4" or "sockets"; empty

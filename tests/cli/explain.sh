@@ -19,7 +19,7 @@ expect 0 "" sp explain "$b" -m "$machine" --json -o "$scratch/why.json"
 check "standard output is JSON" valid_json "$scratch/stdout"
 check "so is the file" valid_json "$scratch/why.json"
 expect 2 "no layer \"cnov1\" \(did you mean \"conv1\"\?\)" sp explain "$a" cnov1 -m "$machine"
-expect 2 "decides nothing about its input" sp explain "$a" data -m "$machine"
+expect 2 "has no alternatives for its input" sp explain "$a" data -m "$machine"
 expect 3 "nowhere" sp explain "$scratch/nowhere.json" -m "$machine"
 
 expect 0 "" sp diff "$a" "$b" -m "$machine"

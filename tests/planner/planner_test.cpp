@@ -173,7 +173,7 @@ TEST(Planner, InfeasibleSaysWhatWouldDo) {
                                   "found needs"));
   EXPECT_THAT(hopeless, HasSubstr("doubling the ranks up to 8 does not help"));
   EXPECT_THAT(why_not({300 << 10}, 8),
-              HasSubstr("twice as many ranks would exceed the 8 of small"));
+              HasSubstr("twice as many ranks would exceed the 8 ranks of small"));
 
   // One MiB below the leanest plan's memory is not enough, but more ranks would be.
   const auto needed = [](const std::string& message) {

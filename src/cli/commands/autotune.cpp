@@ -37,8 +37,8 @@ struct AutotuneOptions {
   bool json = false;
 };
 
-/// Returns the default results folder: "stratplan_results/resnet50-2x8". Prints a note if the
-/// network's name is no good file name and was changed.
+/// Returns the default results folder, "stratplan_results/resnet50-2x8" for 2 ranks and batch 8.
+/// Prints a note if the network's name had to be changed to serve as a file name.
 std::filesystem::path default_folder(const Network& network, int ranks) {
   const std::string name = file_name_of(network.name);
   const auto folder = std::filesystem::path("stratplan_results") /
@@ -111,8 +111,8 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   const Network network = options.network.read();
   if (network.local_statistics && options.ranks > 1)
     throw InputError(options.network.source, "/statistics_samples",
-                     "autotune verifies all plans, whose numbers differ with \"local\"; expected a "
-                     "number of samples, or \"all\" (--statistics)");
+                     "autotune verifies all plans, but with \"local\" their losses and gradients "
+                     "differ; expected a number of samples, or \"all\" (--statistics)");
   AutotuneRequest request;
   request.network = options.network.source;
   request.overrides = options.network.overrides();
@@ -132,7 +132,7 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   if (launched_by_mpi())
     throw UsageError("autotune starts its ranks itself: call it without mpirun");
-  shell_line(command_line);  // throws now, not after the runs, if the report could not state it
+  shell_line(command_line);  // throws now, not after the runs, if a word cannot be quoted
   const AutotuneRequest request = make_request(options, command_line);
   if (request.ranks > usable_cores())
     throw EnvironmentError(

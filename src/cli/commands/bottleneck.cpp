@@ -18,7 +18,7 @@ struct BottleneckOptions {
   bool json = false;
 };
 
-constexpr std::size_t heaviest = 10;  ///< rows of layers, unless all are wanted
+constexpr std::size_t heaviest = 10;  ///< layers that are printed without --per-layer
 
 constexpr const char* bottleneck_legend =
     R"(Milliseconds, the mean over the ranks. Messages count only while no kernel runs beside them.

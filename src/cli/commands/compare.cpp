@@ -39,7 +39,7 @@ void check_match(const CompareOptions& options, const PlanAndNetwork& planned,
                       timings.network_fingerprint, planned.network.fingerprint()));
   require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint",
           fmt::format("measured with another plan ({}) than {}", timings.plan_name, options.plan));
-  // The estimated profile of a machine that was not measured is named "local".
+  // An estimated profile is named "local", so its name cannot be compared.
   require(
       timings.machine_name == machine.name || machine.name == "local", "/machine/name",
       fmt::format("measured on the machine {}, but the prediction is for {}; choose with --machine",

@@ -24,8 +24,8 @@ struct DataOptions {
   std::string output;
   std::int64_t samples = 64;
   std::int64_t size = 0;
-  std::int64_t block = 32;  ///< mesh
-  bool labels = false;      ///< mesh
+  std::int64_t block = 32;  ///< mesh only: side, in cells, of the square per output position
+  bool labels = false;      ///< mesh only: y holds one class per cell
   std::uint64_t seed = 1;
   bool json = false;
 };

@@ -1,5 +1,4 @@
-// stratplan diff: the differences of two plans, and the change of time and memory that they are
-// predicted to make.
+// stratplan diff: the differences between two plans, and the predicted change of time and memory.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
-// stratplan doctor: the parts that were built, what was found on this machine, and for each missing
-// thing the command that installs it.
+// stratplan doctor: the parts that were built, the programs and files that were found on this
+// machine, and the command that installs each missing one.
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -33,7 +33,7 @@ struct Finding {
   bool good = false;
   bool required = false;  ///< a normal job cannot run without it
   std::string description;
-  std::string remedy;                             ///< printed if `good` is false: a command
+  std::string remedy;                             ///< printed if `good` is false: usually a command
   std::map<std::string, std::string> versions{};  ///< versions of packages, by name
 };
 
@@ -109,7 +109,7 @@ std::vector<Finding> what_was_found() {
           {"mpirun", mpirun.has_value(), true,
            mpirun.value_or("not found") +
                (mpi_part().built && !built_with_open_mpi()
-                    ? " is yours to call: the program calls only Open MPI's, else it uses sockets"
+                    ? "; call it yourself: ranks are started only by Open MPI or over sockets"
                     : ""),
            "apt-get install openmpi-bin"},
           cache(),

@@ -1,5 +1,5 @@
-// stratplan explain: why each layer of a plan is split as it is: its costs, and those of the next
-// best decompositions.
+// stratplan explain: why each layer of a plan is split as it is. Shows the costs of the layer's
+// decomposition and of the next best ones.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -30,7 +30,7 @@ LayerIndex layer_called(const std::string& name, const Network& network) {
   for (const Layer& layer : network.layers)
     if (!layer.is_data()) known.push_back(layer.name);
   throw UsageError(fmt::format("{} {} \"{}\"{}", network.name,
-                               found ? "decides nothing about its input" : "has no layer", name,
+                               found ? "has no alternatives for its input" : "has no layer", name,
                                suggestion(name, known)));
 }
 
@@ -38,9 +38,10 @@ constexpr const char* explain_legend =
     R"(Milliseconds of one step if kernels hide no communication; all other layers stay as planned.
 sums: collectives that kernels wait for (partial sums, statistics). reduction: sums of gradients.
 halo: exchanges between layers that are split alike. redistribution: between layers that are not.
-Both count packing. An exchange counts at each of the two blocks that it connects: rows do not add
-up to the step. A next best below zero costs less here, but kernels would hide less of its
-communication. Behind an all-reduce, plan prints the rest of a block as R: its work is repeated.
+halo and redistribution include packing. An exchange counts at each of the two blocks that it
+connects: rows do not add up to the step. A next best decomposition below zero costs less here, but
+kernels would hide less of its communication. Behind an all-reduce, the ranks repeat the work of the
+rest of a block; stratplan plan prints those layers as R.
 )";
 
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {

@@ -121,7 +121,7 @@ void add_import(CLI::App& program, const CommandLine&) {
       ->add_option("--treat-as-elementwise", options->element_wise,
                    "name of a node whose operator is unknown: plan as if it worked element by "
                    "element. Its values will be wrong. May be given again")
-      ->allow_extra_args(false);  // the argument after the name may be the model
+      ->allow_extra_args(false);  // the argument after the node's name may be MODEL
   command->add_option("--weights", options->weights,
                       "also write the model's weights to this safetensors file");
   command->add_option("-o,--output", options->output,

@@ -14,8 +14,7 @@
 namespace stratplan {
 namespace {
 
-/// "4320 x 4": how many groups of each level one group of the next outer level holds, outermost
-/// first.
+/// Returns the extent of each level, outermost first: "4320 x 4" for 4320 nodes of 4 ranks each.
 std::string extent_of(const MachineProfile& machine) {
   std::string text;
   for (const Level& level : machine.levels)
@@ -23,15 +22,15 @@ std::string extent_of(const MachineProfile& machine) {
   return text;
 }
 
-/// "15.7" TFLOP/s, or "-" if the device has no such rate.
+/// Returns the device's rate in TFLOP/s, for example "15.7"; "-" if it states none for `math`.
 std::string teraflops(const DeviceRates& device, Math math) {
   const double rate = math == Math::Fp32 ? device.flops_per_s
                                          : device.math_flops_per_s[static_cast<std::size_t>(math)];
   return rate > 0 ? fmt::format("{:.4g}", rate / 1e12) : "-";
 }
 
-/// Returns a text such as "node 12 (24 shared), gpu 60": the GB/s of one message at each level. In
-/// parentheses stand the GB/s that a node's ranks share when they send out of the node.
+/// Returns a text such as "node 12 (24 shared), gpu 60": the GB/s of one message at each level. The
+/// number in parentheses is the GB/s that all ranks of a node share for messages to other nodes.
 std::string links_of(const MachineProfile& machine) {
   std::string text;
   for (const Level& level : machine.levels) {
@@ -87,8 +86,8 @@ void list(bool json) {
              fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "));
 }
 
-/// Returns the source of the number at `key`. "source" is one text for all numbers of `part`, or a
-/// text by key.
+/// Returns the source of the number `part[key]`. `part["source"]` is one text for all numbers, or
+/// an object with one text per key.
 std::string source_of(const Json& part, const std::string& key) {
   const auto source = part.find("source");
   if (source == part.end()) return "";

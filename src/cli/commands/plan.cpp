@@ -53,9 +53,9 @@ bool only_repeats(const Decomposition& decomposition) {
   return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks();
 }
 
-/// Returns the plan with the decomposition of --uniform, or the nearest legal one for layers where
-/// it is illegal. Throws InfeasibleError if every layer would repeat its work, or if the plan needs
-/// more memory than --memory.
+/// Returns the plan that gives each layer the decomposition of --uniform, or the nearest legal one.
+/// Throws InfeasibleError if every layer would only repeat its work although --uniform splits it.
+/// Also throws InfeasibleError if the plan needs more memory than --memory.
 Plan uniform(const PlanOptions& options, const Network& network, const MachineProfile& machine) {
   const Decomposition wanted = parse_decomposition(options.uniform);
   if (wanted.grid.ranks() > options.ranks)
@@ -118,9 +118,9 @@ Json considered_to_json(const Considered& considered) {
   return document;
 }
 
-/// What the summary tells about a plan besides its prediction.
+/// Facts about a plan that the summary prints besides the prediction.
 struct Findings {
-  Bytes memory_limit{};  ///< the user's, or the memory of the machine's device; 0: unknown
+  Bytes memory_limit{};  ///< per rank: --memory, or else the device's memory; 0: unknown
   KernelCount kernels;
   std::optional<SharedStatistics> statistics;
 };
@@ -229,7 +229,7 @@ void print(const Plan& plan, const Network& network, const Findings& findings,
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())
-    fmt::print("\ntime against memory: nothing tried is both faster and leaner\n\n{}",
+    fmt::print("\ntime against memory: no plan tried needs less of both than one of these\n\n{}",
                to_text(front_table(*result)));
 }
 
@@ -241,7 +241,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
                            .free = {}};
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
   if (!options.uniform.empty())
-    parse_decomposition(options.uniform);  // so that a usage error comes before all others
+    parse_decomposition(options.uniform);  // reports a usage error before any other error
   const Network network = options.network.read();
   planning.execution = options.execution.execution(network);
   planning.free = options.execution.free(options.network.optimizer);

@@ -1,6 +1,5 @@
 // stratplan profile: measures the kernels and links of this machine that a network's plans need, or
-// the links of a cluster. With --request and --links the program runs as one of the measuring
-// ranks.
+// the links of a cluster. With --request or --links, this process is one of the measuring ranks.
 #include "profile/profile.hpp"
 
 #include <fmt/format.h>
@@ -39,8 +38,8 @@ struct ProfileOptions {
   bool json = false;
 };
 
-/// Returns the provenance of a profile. It records whether ranks shared a device, because such a
-/// profile says little about links between devices.
+/// Returns the provenance of a profile, which records whether ranks shared a device. A profile of
+/// ranks that shared one says little about links between devices.
 Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
   Json provenance = make_provenance(command_line).json();
   if (device.shared()) provenance["shared_devices"] = true;

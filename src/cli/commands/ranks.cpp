@@ -16,8 +16,8 @@ struct RanksOptions {
   std::vector<std::string> command;
 };
 
-/// Throws JobFailed with the exit code of the failed rank. If a signal N killed the rank, the code
-/// is 128 + N, as in a shell and of mpirun.
+/// Throws JobFailed with the exit code of the failed rank. If signal N killed the rank, the code is
+/// 128 + N, the same that a shell and mpirun return.
 void run_ranks(const RanksOptions& options) {
   const ProcessesEnd end = run_processes(options.ranks, options.threads, options.command);
   const int code = end.killed_by != 0 ? 128 + end.killed_by : end.exit_code;

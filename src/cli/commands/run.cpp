@@ -36,7 +36,7 @@ struct RunOptions {
   std::string plan;
   bool evaluates = false;
   bool forwards = false;
-  bool probabilities = false;  ///< the softmax of the outputs
+  bool probabilities = false;  ///< write the softmax of the outputs
   int ranks = 0;
   int warmup = -1;
   TrainingRequest training;
@@ -59,7 +59,7 @@ void check_ranks(const RunOptions& options, const Plan& plan) {
 }
 
 void warn_of_machine(const Plan& plan) {
-  // A plan from estimates names its machine "local", which may have been any machine.
+  // A plan that was made from estimates names its machine "local", which may be any machine.
   if (!plan.machine_name.empty() && plan.machine_name != "local" &&
       plan.machine_name != this_machine())
     note(fmt::format("this plan was made for the machine {}, which is not this one ({})",
@@ -89,8 +89,8 @@ void print(const Timings& timings) {
       v.worst_tensor.empty() ? "none differs" : v.worst_tensor, v.tolerance);
   if (v.turned > 0)
     fmt::print(
-        "        rounding changed {} signs at ReLUs or places of maxima, where gradients jump: "
-        "gradients were compared at the same signs and places\n",
+        "        rounding changed {} signs of ReLU inputs or positions of maxima, where gradients "
+        "jump: gradients were compared with the same signs and positions in both runs\n",
         v.turned);
 }
 
@@ -117,7 +117,7 @@ void check_agreement(const RunOptions& options, const PlanAndNetwork& planned,
   const std::string identity =
       fingerprint_of(version_text() + fingerprint(planned.plan) + planned.network.fingerprint());
   const auto mine =
-      static_cast<double>(std::stoull(identity.substr(0, 12), nullptr, 16));  // 48 bits, exact
+      static_cast<double>(std::stoull(identity.substr(0, 12), nullptr, 16));  // 48 bits fit exactly
   const auto all = Team(communicator).gather({mine});
   const auto other =
       std::ranges::find_if(all, [&](const auto& of_rank) { return of_rank != all[0]; });
@@ -191,8 +191,8 @@ void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
   if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
 }
 
-/// The shape of the outputs' array: (samples, C, [D,] H, W), or (samples, C) if there is only one
-/// position.
+/// Returns the extents of the array of outputs: (samples, C, [D,] H, W), or (samples, C) if there
+/// is only one position.
 std::vector<std::int64_t> extents_of(const Shape& shape, bool two_dimensional) {
   if (shape[Axis::D] * shape[Axis::H] * shape[Axis::W] == 1)
     return {shape[Axis::N], shape[Axis::C]};
@@ -255,7 +255,7 @@ void run(RunOptions options, const CommandLine& command_line) {
                             : options.training.steps > 1 ? 2
                                                          : 0;
   const bool checkpoints = !options.training.checkpoints.empty() && options.trains();
-  std::atomic<bool> stopped = false;  // ranks may be threads
+  std::atomic<bool> stopped = false;  // atomic, because ranks may be threads
   const auto as_rank = [&](Communicator& communicator, const FlightRecorder& recorder) {
     const PlanAndNetwork planned = read_plan_of(options);
     check_ranks(options, planned.plan);
@@ -405,8 +405,8 @@ void add_options(CLI::App& command, RunOptions& options) {
   add_checkpoints(command, training);
   command
       .add_option("--watchdog", options.watchdog,
-                  "seconds that the started ranks may stand still before the run is ended (exit "
-                  "code 6); 0: for ever. Ranks that have not met yet get at least 10 s")
+                  "seconds without progress of the started ranks until the run is ended (exit code "
+                  "6); 0: never. Ranks that have not joined the job yet get at least 10 s")
       ->check(non_negative())
       ->capture_default_str();
   CLI::Option* evaluate =

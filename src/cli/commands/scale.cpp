@@ -62,7 +62,7 @@ bool known_ending(const std::string& file) {
   return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json");
 }
 
-/// `machines`: one for each number of ranks.
+/// Returns the request of the command line. `machines`: one per number of ranks, ascending.
 ScalingRequest request_of(const ScaleOptions& options,
                           const std::vector<MachineProfile>& machines) {
   ScalingRequest request;
@@ -109,7 +109,7 @@ void print(const std::vector<Scaling>& scalings, bool per_layer) {
     if (const std::string notes = statistics_notes(scaling); !notes.empty())
       fmt::print("{}\n", notes);
     if (per_layer)
-      fmt::print("layers of the best plan; efficiency is that on the most ranks\n\n{}\n",
+      fmt::print("layers of the best plan, with their efficiency on the most ranks\n\n{}\n",
                  to_text(layer_scaling_table(scaling)));
   }
 }
@@ -171,7 +171,7 @@ void add_scale(CLI::App& program, const CommandLine&) {
   command
       ->add_option("-o,--output", options->outputs,
                    "also write the figures to this .csv, .svg or .json file; may be given again")
-      ->allow_extra_args(false);  // the argument after the file is the network
+      ->allow_extra_args(false);  // the argument after the file may be NETWORK
   add_json(*command, options->json);
   command->footer(scale_footer);
   command->callback([options] { scale_and_print(*options); });

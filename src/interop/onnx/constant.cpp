@@ -13,8 +13,8 @@ namespace stratplan::interop {
 namespace {
 
 /// Limits in elements.
-///   small      extents, axes and positions have at most this many; constants up to this size are
-///              kept while all kept ones together have at most most_kept
+///   small      lists of extents, axes or positions have at most this many. Constants up to this
+///              size are kept while all kept constants together have at most most_kept
 ///   tiny       constants up to this size are always kept: their values take about as much memory
 ///              as their nodes in the file
 constexpr std::int64_t small = 1 << 16;
@@ -58,8 +58,8 @@ std::int64_t elements_of(const Extents& extents) {
 
 // ---------------------------------------------------------------- evaluation
 
-/// One request for values: the constant and all constants on which it depends, by index, so that
-/// operands come before their results.
+/// One request for the values of a constant. Holds that constant and all constants on which it
+/// depends, by index, so that operands come before their results.
 class Constants::Evaluation {
  public:
   Evaluation(Constants& all, std::size_t asked) : all_(all), asked_(asked) {
@@ -89,11 +89,11 @@ class Constants::Evaluation {
     std::shared_ptr<Values> values;
   };
 
-  /// Takes the elements to compute from the model's allowance. The first read of a stored constant
-  /// is free and raises the allowance.
+  /// Subtracts the number of elements to compute from the model's allowance. The first read of a
+  /// stored constant is free and raises the allowance.
   void pay() {
     std::int64_t price = 0, allowance = all_.allowance_;
-    const State* dearest = nullptr;  // the first of equals, since the others come from it
+    const State* dearest = nullptr;  // the largest; the first of equals, from which others come
     for (const auto& [index, one] : needed_) {
       const State& state = all_.states_[index];
       if (state.is_stored && !state.was_read) {

@@ -26,8 +26,8 @@ using Extents = std::vector<std::int64_t>;
 inline constexpr std::size_t most_axes = 64;
 
 /// Returns the number of elements. Throws Inexpressible on too many axes, an extent below zero, or
-/// an extent or a product beyond the limits of networks (limits.hpp). The product is checked
-/// without zero extents.
+/// an extent or a product beyond the limits of networks (limits.hpp). The check of the product
+/// skips extents of zero.
 std::int64_t elements_of(const Extents& extents);
 
 using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
@@ -36,7 +36,7 @@ using OperandValues = std::span<const Values* const>;
 
 class Constants;
 
-/// A reference to one constant, as cheap as a pointer. Valid while its Constants object lives.
+/// A reference to one constant, cheap to copy. Valid while its Constants object lives.
 class Constant {
  public:
   const Extents& extents() const;
@@ -44,12 +44,13 @@ class Constant {
   bool integral() const;
   Constants& all() const { return *all_; }
 
-  /// The values as floats. Throws Inexpressible as Constants::values does.
+  /// Returns the values as floats. Throws Inexpressible as Constants::values does.
   std::vector<float> floats() const;
-  /// The values as integers, for extents, axes and positions. Throws Inexpressible as
-  /// Constants::values does, if there are more than 65536 values, or if one does not fit.
+  /// Returns the values as integers, for extents, axes and positions. Throws Inexpressible as
+  /// Constants::values does, if there are more than 65536 values, or if a value does not fit.
   std::vector<std::int64_t> integers() const;
-  /// The value of a constant with one element. Throws Inexpressible if there are more or none.
+  /// Returns the value of a constant with one element. Throws Inexpressible if the number of
+  /// elements is not one.
   double scalar() const;
 
  private:
@@ -59,9 +60,9 @@ class Constant {
   std::size_t index_;
 };
 
-/// All constants of one model. A computed constant depends only on earlier constants, so they can
-/// be computed in the order of their indices. Neither evaluation nor destruction recurses, however
-/// long a chain of constants is.
+/// All constants of one model. A computed constant depends only on earlier constants, so constants
+/// can be computed in the order of their indices. Neither evaluation nor destruction recurses,
+/// however long a chain of constants is.
 class Constants {
  public:
   /// The number of elements that may be computed for one model is free_elements, plus
@@ -89,9 +90,9 @@ class Constants {
 
   /// Returns the values of a constant. Each constant on which it depends is computed once, unless
   /// its values are kept. Small constants are kept; all others are dropped after their last use.
-  /// Throws Inexpressible, before any computation, if more elements would be computed than are
-  /// allowed; every later call that would compute something then throws the same. Also throws
-  /// whatever `read` and `make` throw; Inexpressible gets the node's name.
+  /// Throws Inexpressible, before any computation, if the call would compute more elements than are
+  /// allowed. Every later call that would compute something then throws the same. Exceptions of
+  /// `read` and `make` are passed on, Inexpressible with the node's name added.
   Values values(const Constant& constant);
 
  private:
@@ -100,7 +101,7 @@ class Constants {
     Extents extents;
     std::int64_t elements = 0;
     bool integral = false;
-    std::vector<std::size_t> operands;  ///< lower indices than the constant's own
+    std::vector<std::size_t> operands;  ///< indices, lower than the constant's own
     std::function<Values(OperandValues)> make;
     std::shared_ptr<const std::string> node;  ///< the node that messages name
     bool is_stored = false, was_read = false;
@@ -113,10 +114,10 @@ class Constants {
   std::deque<State> states_;
   std::shared_ptr<const std::string> node_;
   std::int64_t allowance_ = free_elements, kept_ = 0;
-  std::string refusal_;  ///< the reason why nothing more is computed; empty: none
+  std::string refusal_;  ///< why nothing more is computed; empty: no refusal
 };
 
-/// Adds a computed constant beside its operands. Requires at least one operand.
+/// Adds a computed constant to the Constants of its operands. Requires at least one operand.
 Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                   std::function<Values(OperandValues)> make);
 /// Converts the values if necessary: integers are rounded to the nearest float, floats to integers

@@ -30,8 +30,8 @@ Constant combined(const Constant& a, const Constant& b, Combine combine) {
   });
 }
 
-/// Adds a 1x1 convolution of each channel on its own. It multiplies each channel by its factor and
-/// adds its summand.
+/// Adds a depthwise 1x1 convolution, which multiplies each channel by its factor and adds its
+/// summand.
 void scale_channels(const Operation& op, const Tensor& x, const Constant& factor,
                     const std::optional<Constant>& summand) {
   const std::int64_t channels = op.channels(x);
@@ -72,7 +72,7 @@ void affine(const Operation& op, const Tensor& x, const std::optional<Constant>&
   scale_channels(op, x, factor ? *factor : constant_of_channels(op, x, 1), summand);
 }
 
-/// Returns which of the node's two inputs is a constant, if one is.
+/// Returns the index of a constant among the node's two inputs; nothing if both are computed.
 std::optional<int> constant_side(const Operation& op) {
   if (op.node.inputs() != 2) return {};
   return op.is_constant(0) ? std::optional(0) : op.is_constant(1) ? std::optional(1) : std::nullopt;
@@ -98,8 +98,8 @@ std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
   return shape == op.graph.shape(x) ? std::optional(shape) : std::nullopt;
 }
 
-/// Adds a layer that combines both tensors. Along any axis but the samples', one may have one
-/// element where the other has more.
+/// Adds a layer that applies `function` to the node's two inputs. Along any axis but the samples',
+/// an input of extent 1 is broadcast.
 void of_two(const Operation& op, BinaryFunction function) {
   const Tensor a = op.tensor(0), b = op.tensor(1);
   const std::optional<Shape> of_a = axis_by_axis(op, a), of_b = axis_by_axis(op, b);
@@ -165,7 +165,7 @@ void prelu(const Operation& op) {
   const std::int64_t channels = op.channels(x);
   const bool first =
       slope.elements() == channels &&
-      slope.extents().size() == 1;  // before opset 7 a list of slopes was per channel
+      slope.extents().size() == 1;  // before opset 7 a list had one slope per channel
   const Constant slopes = op.opset < 7 && first ? slope : per_channel(op, slope, x);
   op.point_wise(LayerKind::PReLU, {x}, Json::object(), {{"slope", {channels}, slopes}});
 }
@@ -189,7 +189,7 @@ bool is_over_channels(const Operation& op) {
   const bool at_channels =
       static_cast<std::size_t>(axis < 0 ? axis + rank : axis) == op.channel_axis(x);
   return at_channels && (op.opset >= 13 || op.channel_axis(x) + 1 == x.dims.size() ||
-                         op.positions(x) == 1);  // before opset 13 it ran over all later axes too
+                         op.positions(x) == 1);  // before opset 13 later axes were included too
 }
 
 void softmax(const Operation& op) {
@@ -240,7 +240,8 @@ bool gates_hard_swish(const Draft& draft) {
   return is("alpha", 1.0 / 6) && is("beta", 0.5);
 }
 
-/// Whether `gate` is the chain of functions of x, with the constants that `gated` needs.
+/// Whether `gate` is the chain gated.of_x of functions of x, with the constants that gated.function
+/// implies.
 bool leads_to(const Graph& graph, const Tensor& x, const Tensor& gate, const Gated& gated) {
   std::size_t at = gate.draft;
   for (const LayerType& type : gated.of_x) {

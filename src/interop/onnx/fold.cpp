@@ -17,7 +17,7 @@ namespace {
 using Inputs = std::vector<std::optional<Constant>>;
 using Places = std::vector<std::int64_t>;
 constexpr std::int64_t element_count_limit =
-    std::int64_t{1} << 20;  ///< for ranges and steps, because they only serve extents
+    std::int64_t{1} << 20;  ///< limit for ranges and steps, which only compute extents
 
 const Constant& operand(const Inputs& inputs, std::size_t i) {
   need(i < inputs.size() && inputs[i].has_value(), fmt::format("input {} is missing", i));

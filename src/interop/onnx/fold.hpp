@@ -7,10 +7,10 @@
 
 namespace stratplan::interop {
 
-/// Whether `fold` knows the node's operator.
+/// Whether fold() can compute the node's operator.
 bool folds(const Node& node);
-/// Adds the node's output to `all` and returns it. `inputs`: nothing for an input that the node
-/// omits. Requires folds(node). Throws Inexpressible.
+/// Adds the node's output to `all` and returns that constant. `inputs`: nothing for an input that
+/// the node omits. Requires folds(node). Throws Inexpressible.
 Constant fold(const Node& node, const std::vector<std::optional<Constant>>& inputs, Constants& all);
 
 }  // namespace stratplan::interop

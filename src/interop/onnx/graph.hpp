@@ -1,6 +1,6 @@
 #pragma once
-// The network that an import builds: its layers as network.json will list them, and for each tensor
-// of the model the constant or the layer output that it stands for.
+// The network that an import builds: its layers as network.json will list them, and the constant or
+// layer output behind each tensor of the model.
 #include <map>
 #include <optional>
 #include <set>
@@ -33,14 +33,14 @@ struct Draft {
   std::vector<Parameter> parameters;
 };
 
-/// A layer's output as the model sees it: perhaps reshaped, or with channels last, but with no
+/// A layer's output as a tensor of the model: perhaps reshaped, or with channels last, but with no
 /// element moved otherwise. Examples of `dims`:
 ///   (N, C, H, W)     an image
 ///   (N, C, H * W)    positions joined, channels apart
 ///   (N, C * H * W)   flat
 /// With `channels_last` the same holds for (N, H, W, C).
 struct Tensor {
-  std::size_t draft = 0;  ///< index of the layer
+  std::size_t draft = 0;  ///< index of the layer among the drafts
   Extents dims;
   bool channels_last = false;
   bool alone = true;  ///< at most one node reads the layer's output
@@ -63,9 +63,9 @@ class Graph {
   std::size_t spatial_axes() const { return spatial_axes_; }  ///< 2 or 3, for all layers
   const Shape& shape(const Tensor& tensor) const { return drafts[tensor.draft].output; }
 
-  /// Returns the model's tensor of this name. A graph input becomes a layer on its first use;
-  /// `as_channels_last`: its channels are then its last axis. Throws Inexpressible if the name is
-  /// unknown or a constant, and InputError if an extent of a graph input is open.
+  /// Returns the model's tensor of this name. A graph input becomes a layer on its first use; with
+  /// `as_channels_last`, the last axis of that input is its channels. Throws Inexpressible if the
+  /// name is unknown or a constant, and InputError if an extent of a graph input is open.
   Tensor tensor(const std::string& name, bool as_channels_last = false);
   std::optional<Constant> constant(const std::string& name) const;
   bool knows(const std::string& name) const {
@@ -85,7 +85,7 @@ class Graph {
 
   std::vector<Draft> drafts;
   std::map<std::string, int>
-      readers;  ///< nodes that read each tensor of the model; nodes that read only its shape aside
+      readers;  ///< number of nodes that read each tensor, without nodes that read only its shape
   double running_momentum = 0;  ///< momentum of the first batch normalization; 0: none yet
 
  private:

@@ -42,8 +42,8 @@ class Importer {
   }
 
  private:
-  /// Finds the nodes on which the output depends, in the model's order, and counts how often they
-  /// read each tensor.
+  /// Finds the nodes on which the output depends, in the model's order. Counts how often these
+  /// nodes read each tensor.
   void find_needed() {
     std::set<std::string> wanted{output_};
     graph_.readers[output_] = 1;
@@ -89,8 +89,8 @@ class Importer {
            request_.element_wise.end();
   }
 
-  /// Translates one node. Records a failure in complaints_ and skips nodes that depend on a failed
-  /// one, so that one message names all failures.
+  /// Translates one node. Records a failure in complaints_, so that one message names all failures.
+  /// Skips a node that depends on a failed node.
   void translate(const Node& node) {
     const std::string described = printable(
         fmt::format("{} ({}{}, opset {})", node.name(),
@@ -145,7 +145,7 @@ class Importer {
     return inputs;
   }
 
-  /// Whether the node is a softmax at the model's end that the cross-entropy will contain.
+  /// Whether the node is a softmax at the model's end that becomes part of the cross-entropy.
   bool is_softmax_of_the_loss(const Operation& op) const {
     const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
     const bool joins_loss =
@@ -186,7 +186,7 @@ class Importer {
     graph_.add(std::move(loss), 2);
   }
 
-  /// Drops the layers on which the loss does not depend: only their shapes were used.
+  /// Drops the layers on which the loss does not depend. The model used only their shapes.
   void drop_unread() {
     std::vector<bool> read(graph_.drafts.size(), false);
     read.back() = true;

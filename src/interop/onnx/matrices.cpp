@@ -6,13 +6,13 @@
 namespace stratplan::interop {
 namespace {
 
-/// Reorders the values of a matrix into weights (F, C, D, H, W). K = C D H W is the number of
+/// Reorders the values of a matrix into weights (F, C, D, H, W). K = C * D * H * W is the number of
 /// elements of one sample.
 struct Weights {
-  bool turned = false;  ///< the matrix is (K, F), else (F, K)
+  bool turned = false;  ///< the matrix is (K, F); false: (F, K)
   float factor = 1;
   std::int64_t filters, channels, positions;
-  bool channels_last = false;  ///< K runs over (D, H, W, C), else over (C, D, H, W)
+  bool channels_last = false;  ///< K is ordered (D, H, W, C); false: (C, D, H, W)
 
   Values operator()(OperandValues read) const {
     const auto& from = std::get<std::vector<float>>(*read[0]);

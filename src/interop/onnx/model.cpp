@@ -18,13 +18,13 @@ namespace {
 
 const std::string nothing;
 
-/// Returns the size that the file would at least have with its whole graph, or nothing if the
-/// file's end does not cut the graph off.
+/// Returns the least size, in bytes, of the file with its whole graph. Returns nothing if the graph
+/// is not cut off at the file's end.
 std::optional<std::int64_t> size_of_whole(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   google::protobuf::io::IstreamInputStream bytes(&stream);
   google::protobuf::io::CodedInputStream coded(&bytes);
-  constexpr std::uint32_t number = 0, text = 2;  // the kinds of fields that a model has
+  constexpr std::uint32_t number = 0, text = 2;  // protobuf's wire types of a model's fields
   while (const std::uint32_t tag = coded.ReadTag()) {
     std::uint64_t value = 0;
     const std::uint32_t kind = tag & 7;
@@ -38,10 +38,10 @@ std::optional<std::int64_t> size_of_whole(const std::string& file) {
   return {};
 }
 
-/// Says what is wrong with a file that no model can be read from.
+/// Returns the reason why no model can be read from the file.
 std::string why_no_model(const std::string& file) {
   std::string unknown = "it can not be parsed as one";
-  if (!std::filesystem::is_regular_file(file)) return unknown;  // a FIFO gives its bytes once
+  if (!std::filesystem::is_regular_file(file)) return unknown;  // a FIFO can be read only once
   std::string begin(64, '\0');
   std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
   if (begin.starts_with("version https://git-lfs"))
@@ -66,7 +66,7 @@ onnx::ModelProto parse(const std::string& file) {
   return model;
 }
 
-/// Returns the type of the attribute's value, UNDEFINED for an empty list without a stated type.
+/// Returns the type of the attribute's value; UNDEFINED for an empty list without a stated type.
 /// Files of the first version of the format state no types.
 onnx::AttributeProto::AttributeType type_of(const onnx::AttributeProto& attribute) {
   using Attribute = onnx::AttributeProto;

@@ -15,7 +15,7 @@ Parameter of_channels(const char* name, const Constant& values, std::int64_t cha
   return {name, {channels}, values};
 }
 
-/// Returns a parameter with one value per channel. `values`: one per group or one per channel.
+/// Returns a parameter with one value per channel. `values` has one value per group or per channel.
 Parameter of_groups(const char* name, const Constant& values, std::int64_t groups,
                     std::int64_t channels) {
   if (values.elements() == channels) return of_channels(name, values, channels);
@@ -36,8 +36,8 @@ Json epsilon_of(const Operation& op) {
   return epsilon == 1e-5 ? Json::object() : Json{{"epsilon", epsilon}};
 }
 
-/// Adds a normalization in which each of `groups` runs of channels shares its mean and variance. If
-/// there are as many groups as channels, it is an instance normalization.
+/// Adds a normalization in which the channels of each of `groups` groups share mean and variance.
+/// With as many groups as channels, the layer is an instance normalization.
 void normalize_groups(const Operation& op, const Tensor& x, std::int64_t groups) {
   const std::int64_t channels = op.channels(x);
   need(groups >= 1 && channels % groups == 0,

@@ -36,7 +36,7 @@ Tensor Operation::image(int i, std::size_t spatial) const {
   const Shape& shape = graph.shape(x);
   bool exact = x.dims.size() >= 2 + spatial && x.dims.size() <= 5 && !x.channels_last &&
                x.dims[1] == shape[Axis::C];
-  for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // aligned at the last axis
+  for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // extents are aligned at W
     const std::size_t behind = axis_count - 1 - axis;
     exact =
         shape.extent[axis] == (behind + 2 < x.dims.size() ? x.dims[x.dims.size() - 1 - behind] : 1);

@@ -34,23 +34,24 @@ class Operation {
   /// Returns input i, which must be (N, C, [[D,] H,] W) of its layer, with at least `spatial`
   /// spatial axes.
   Tensor image(int i, std::size_t spatial = 0) const;
-  /// Whether the channels are an axis of their own.
+  /// Whether the channels are an axis of x of their own.
   bool keeps_channels(const Tensor& x) const;
   std::size_t channel_axis(const Tensor& x) const {
     return x.channels_last ? x.dims.size() - 1 : 1;
   }
   std::int64_t channels(const Tensor& x) const { return graph.shape(x)[Axis::C]; }
-  /// The number of positions of one sample.
+  /// Returns the number of positions of one sample: D * H * W.
   std::int64_t positions(const Tensor& x) const { return graph.shape(x).elements() / channels(x); }
 
-  /// Adds a layer that has the node's name and makes its output: an image of as many axes as x.
+  /// Adds a layer that has the node's name and computes the node's output, an image with as many
+  /// axes as x.
   void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(),
              std::vector<Parameter> parameters = {}) const;
   /// Adds a layer that keeps the shape of inputs[0]. The node's output has the extents and the
   /// axis order of inputs[0].
   void point_wise(LayerType type, const std::vector<Tensor>& inputs,
                   Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
-  /// Defines the node's output as x itself with these extents.
+  /// Defines the node's output as x with other extents.
   void view(Tensor x, Extents dims) const;
   /// Defines the node's output as x itself.
   void output(Tensor x) const { graph.define(node.output(0), std::move(x)); }
@@ -67,8 +68,8 @@ double tidy(double single_precision);
 /// Returns x as `elements` floats. An x of one element is repeated.
 Constant of_length(const Constant& x, std::int64_t elements);
 
-/// Returns one float per channel for an operand x of each element of the tensor. x must be one
-/// number, or one number per channel. Throws if x has a value per position.
+/// Returns x as one float per channel of `tensor`, for an operator that combines x with each
+/// element. x must be one number, or one number per channel. Throws if x has a value per position.
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor);
 
 }  // namespace stratplan::interop

@@ -31,8 +31,8 @@ void group_normalization(const Operation& op);
 void local_response_normalization(const Operation& op);
 
 // elements.cpp
-/// Returns the pointwise function that the node computes, if its row has an ONNX operator. The
-/// constants of such a node are attributes.
+/// Returns the pointwise function whose row (pointwise.hpp) names the node's operator; nothing if
+/// there is none. The constants of such a function are attributes of the node.
 std::optional<PointwiseFunction> pointwise_function(const Node& node);
 void pointwise(const Operation& op);
 void prelu(const Operation& op);
@@ -46,8 +46,8 @@ void multiply(const Operation& op);
 void divide(const Operation& op);
 void power(const Operation& op);
 void concat(const Operation& op);
-/// Treats an unknown operator as element-wise, on the user's request: its output is its input, or
-/// the sum of its inputs.
+/// Treats a node with an unknown operator as element-wise, on the user's request: the node's output
+/// is its input, or the sum of its inputs.
 void element_wise(const Operation& op);
 /// Whether a Softmax or LogSoftmax runs over the channels of each position, as the softmax of the
 /// cross-entropy does.

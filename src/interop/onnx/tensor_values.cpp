@@ -101,7 +101,8 @@ Values unpack(int type, const std::string& raw) {
   }
 }
 
-/// Returns the number of values that a message without raw bytes lists, in the field for its type.
+/// Returns the number of values in the list field for the tensor's type, for a tensor without raw
+/// bytes.
 std::int64_t listed(const TensorProto& tensor) {
   switch (tensor.data_type()) {
     case TensorProto::FLOAT: return tensor.float_data_size();
@@ -144,7 +145,8 @@ Values listed_values(const TensorProto& tensor) {
 
 // ---------------------------------------------------------------- external data
 
-/// The place of a tensor's values, from its external_data entries. A length of -1: not given.
+/// The file and the range of bytes that hold a tensor's values, from its external_data entries.
+/// A length of -1: not given.
 struct External {
   std::string location;
   std::int64_t offset = 0, length = -1;
@@ -170,7 +172,7 @@ External external_of(const TensorProto& tensor, const std::string& model_file) {
   return external;
 }
 
-/// Returns the file that `location` names. Throws InputError unless it lies below the model's
+/// Returns the file that `location` names. Throws InputError unless the file lies below the model's
 /// folder.
 fs::path contained(const std::string& location, const std::string& tensor,
                    const std::string& model_file) {
@@ -194,7 +196,7 @@ fs::path contained(const std::string& location, const std::string& tensor,
   return file;
 }
 
-/// A descriptor that closes itself.
+/// A file descriptor that is closed on destruction.
 struct Descriptor {
   int number;
   ~Descriptor() {

@@ -10,8 +10,8 @@
 namespace stratplan::interop {
 namespace {
 
-/// Returns `target` with the network's own number of samples. An export may have written its batch
-/// into a Reshape as a number. The first extent is replaced if the others define one sample.
+/// Returns `target` with the network's own number of samples, because an export may have written
+/// its batch into a Reshape. The first extent is replaced if the others are those of one sample.
 Extents with_own_samples(const Operation& op, const Tensor& x, Extents target) {
   const bool baked =
       op.graph.batch_is_open() && !target.empty() && target[0] > 0 && target[0] != x.dims[0];

@@ -10,12 +10,12 @@
 namespace stratplan::interop {
 namespace {
 
-/// Returns the index among D, H, W of a model's i-th spatial axis. A model with fewer than three
-/// has the last ones.
+/// Returns the index among D, H, W of the i-th of `axes` spatial axes. One axis is W, two axes are
+/// H and W.
 std::size_t place_of(std::size_t i, std::size_t axes) { return 3 - axes + i; }
 
-/// Returns an attribute's list. Throws unless it has `count` numbers from `least` to the limit.
-/// Without the attribute, every number is `otherwise`.
+/// Returns an attribute's list. Throws unless the list has `count` numbers from `least` to
+/// largest_extent. Without the attribute, every number is `otherwise`.
 std::vector<std::int64_t> checked(const Operation& op, const char* attribute, std::size_t count,
                                   std::int64_t otherwise, std::int64_t least) {
   auto values = op.node.integers(attribute, std::vector<std::int64_t>(count, otherwise));
@@ -47,7 +47,7 @@ Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) 
 }
 
 /// Sets the padding that auto_pad chooses. SAME pads so that there are ceil(extent / stride)
-/// outputs. An odd total puts the additional element behind (UPPER) or before (LOWER).
+/// outputs. If the total is odd, the additional element lies behind (UPPER) or before (LOWER).
 void pad_automatically(const Operation& op, const Shape& input, std::size_t axes,
                        Windows& windows) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
@@ -118,7 +118,7 @@ Json attributes_of(const Operation& op, const Windows& windows, bool pools) {
   return attributes;
 }
 
-/// Returns (F, C, kD, kH, kW) for weights (F, C, [[kD,] kH,] kW), as parameters need it.
+/// Returns the extents (F, C, kD, kH, kW) of a parameter for weights (F, C, [[kD,] kH,] kW).
 Extents with_three(const Extents& weights) {
   Extents shape{weights[0], weights[1], 1, 1, 1};
   std::copy(weights.begin() + 2, weights.end(), shape.end() - std::ssize(weights) + 2);
@@ -137,7 +137,7 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
   return parameters;
 }
 
-/// Returns the weights of a convolution of the image x: input 1.
+/// Returns the node's input 1: the weights of a convolution of the image x.
 Constant weights_for(const Operation& op, const Tensor& x) {
   Constant weights = op.constant(1);
   need(weights.extents().size() == x.dims.size() && weights.elements() > 0,
@@ -182,9 +182,10 @@ void convolution(const Operation& op) {
 
 namespace {
 
-/// Sets the padding that yields wanted output extents: output_shape, or with auto_pad SAME the
-/// input's extents times the strides. An odd total puts the additional element before, except with
-/// SAME_UPPER.
+/// Sets the padding that yields the wanted output extents: output_shape, or with auto_pad SAME the
+/// input's extents times the strides. If the total is odd, the additional element lies before the
+/// first one, except with SAME_UPPER. `added`: the output padding along D, H and W, which grows if
+/// the output reaches beyond all windows.
 void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Windows& windows,
                    std::array<std::int64_t, 3>& added) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
@@ -318,7 +319,7 @@ void pad(const Operation& op) {
   need(op.scalar("value", 2).value_or(0) == 0, "padding with another value than zero");
   const std::size_t rank = x.dims.size();
   auto pads = op.list(op.node.has("paddings") ? "paddings" : "pads", 1);
-  if (op.given(3)) {  // along some axes only
+  if (op.given(3)) {  // pads along some axes only
     const auto axes = from_front(op.constant(3).integers(), rank);
     need(pads.size() == 2 * axes.size(), "pads for another number of axes than axes lists");
     std::vector<std::int64_t> all(2 * rank, 0);
@@ -344,8 +345,8 @@ void pad(const Operation& op) {
 
 namespace {
 
-/// Returns the factor by which each axis (N, C, ...) grows. `old`: the operator's form before opset
-/// 11.
+/// Returns the factor by which each axis (N, C, ...) grows. `old`: the node has the operator's form
+/// before opset 11.
 std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
   std::vector<double> scales;
   if (old && !op.given(1)) {

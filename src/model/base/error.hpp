@@ -41,8 +41,8 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(ExitCode::Usage, message) {}
 };
 
-/// Its message is "FILE: at POINTER: EXPECTED". `pointer` is an RFC 6901 JSON pointer, or empty for
-/// the whole file.
+/// An error in an input file, with the message "FILE: at POINTER: EXPECTED". `pointer` is an RFC
+/// 6901 JSON pointer, or empty for the whole file.
 class InputError : public Error {
  public:
   InputError(const std::string& file, const std::string& pointer, const std::string& expected)

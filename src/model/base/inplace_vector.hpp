@@ -1,5 +1,5 @@
 #pragma once
-// A vector of at most `most` elements that it holds without allocating, like C++26's
+// A vector of at most `most` elements, stored without an allocation, like C++26's
 // std::inplace_vector. Planning copies millions of such vectors.
 #include <algorithm>
 #include <array>

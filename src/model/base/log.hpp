@@ -1,5 +1,5 @@
 #pragma once
-// The sink of a long job's messages. The command line passes it down, so that no folder below
+// The sink of a long job's messages. The command line passes the sink down, so that no other folder
 // writes to a terminal.
 #include <string>
 

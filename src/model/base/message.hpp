@@ -8,8 +8,8 @@ namespace stratplan {
 /// first failed write.
 int write_all(int descriptor, std::string_view text) noexcept;
 
-/// Writes `text` to standard error as it is. Ignores failures, because no job should end only
-/// because its log's disk is full or its reader has gone.
+/// Writes `text` to standard error as it is. Ignores failures: a job should not end because its
+/// log's disk is full or its log's reader has gone.
 void write_message(std::string_view text) noexcept;
 
 }  // namespace stratplan

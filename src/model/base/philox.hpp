@@ -44,7 +44,7 @@ class RandomStream {
     key_ = key_of(step);
   }
 
-  /// The same name in another step.
+  /// Returns the random numbers of the same name in another step.
   constexpr RandomStream at(std::int64_t step) const {
     RandomStream stream = *this;
     stream.key_ = key_of(step);

@@ -10,8 +10,8 @@ double quantile(std::span<const double> samples, double fraction);
 double median(std::span<const double> samples);
 
 /// Returns the standard error of the median, relative to the median; 0 if the median is not
-/// positive. For normal samples it is 1.253 deviations / sqrt(n). The deviation is taken as the
-/// interquartile range / 1.349, so that outliers do not count.
+/// positive. For n normal samples the error is 1.253 deviations / sqrt(n). The deviation is taken
+/// as the interquartile range / 1.349, so that outliers do not count.
 double relative_error_of_median(std::span<const double> samples);
 
 }  // namespace stratplan

@@ -37,7 +37,8 @@ std::size_t edits(const std::string& a, const std::string& b) {
   return least[a.size()][b.size()];
 }
 
-/// Returns the words, in quotes, that `part` begins; if there are none, those that contain it.
+/// Returns, in quotes, the known words that begin with `part`, or if there are none, the known
+/// words that contain it.
 std::vector<std::string> words_with(const std::string& part, std::span<const std::string> known) {
   std::vector<std::string> begun, containing;
   for (const std::string& word : known) {
@@ -55,7 +56,8 @@ std::string suggestion(const std::string& word, std::span<const std::string> kno
     if (const auto meant = words_with(word, known); !meant.empty() && meant.size() <= 3)
       return fmt::format(" (did you mean {}?)", fmt::join(meant, " or "));
   const std::string* nearest = nullptr;
-  // At most a third of the letters may be wrong (at least one). Beyond that, it is another word.
+  // At most a third of the letters may be wrong, or one letter of a short word. With more errors,
+  // `word` counts as another word.
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const std::size_t distance = edits(word, candidate);

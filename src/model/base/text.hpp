@@ -35,7 +35,7 @@ inline constexpr std::array<ByteUnit, 9> byte_units{{{"TiB", std::int64_t{1} << 
 /// Returns a limit without rounding, in the largest unit that divides it: "40 B", "500 MB", "16
 /// GiB". A limit that needs many digits is rounded as in readable().
 std::string exact(Bytes bytes);
-/// "1 sample", "2 samples". `noun` is one whose plural ends in s.
+/// Returns a count with its noun: "1 sample", "2 samples". The plural of `noun` must end in s.
 std::string counted(std::int64_t count, const std::string& noun);
 
 }  // namespace stratplan

@@ -49,8 +49,8 @@ double shared_bandwidth(const Level& level, int flows) {
 
 namespace {
 
-/// One algorithm over all members, at the latency of the outermost level and at the rate at which a
-/// ring passes the narrowest level.
+/// The time of one algorithm over all members. The latency is that of the outermost level with
+/// several members. The bandwidth is that of a ring at its narrowest level.
 Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement,
              const MachineProfile& machine) {
   Level transport;

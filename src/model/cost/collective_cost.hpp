@@ -16,13 +16,14 @@
 // adds terms to recursive doubling and halving. These terms are left out, since the formulas serve
 // as lower bounds.
 //
-// Over several levels (GPUs of a node, nodes) the cheaper of two:
-//   flat          one of the above over all ranks, at the latency of the outermost level; a ring
-//                 leaves each node once, and as many rings share a node's links as there are
-//                 groups in the node
-//   hierarchical  reduce-scatter within the innermost level, the operation on 1/m of the bytes
-//                 across the levels outside (all m ranks of a node at once), all-gather
-//                 within; a reduce-scatter is the first two, an all-gather the last two
+// Over several levels (GPUs of a node, nodes), the cheaper of two estimates counts:
+//   flat          one of the algorithms above over all ranks, at the latency of the outermost
+//                 level; a ring leaves each node once, and as many rings share a node's links as
+//                 there are groups in the node
+//   hierarchical  a reduce-scatter within the innermost level, then the operation on 1/m of the
+//                 bytes across the outer levels (all m ranks of a node at once), then an
+//                 all-gather within the innermost level; a reduce-scatter leaves out the third
+//                 part, an all-gather the first
 // Source: M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, BlueConnect: Decomposing all-reduce
 // for deep learning on heterogeneous network hierarchy, MLSys 2019.
 #include "model/cost/op_cost.hpp"
@@ -34,21 +35,22 @@ namespace stratplan {
 /// one level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
                             const DeviceRates& device);
-/// The same over several levels. All ranks of the job (`placement`) form such groups, and all
-/// groups communicate at the same time.
+/// The time of the fastest algorithm for a group over several levels. All ranks of the job form
+/// groups of this shape, and all groups communicate at the same time. `placement`:
+/// MachineProfile::placement of the job.
 Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
                             const Topology& placement, const MachineProfile& machine);
 
-/// The measured cost if there is a table for such groups, otherwise the estimate.
+/// The measured cost if the machine has a table for groups of this shape, otherwise the estimate.
 OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
                        const Topology& placement, const MachineProfile& machine);
-/// `ranks`: the number of ranks in the job, which decides where its ranks lie.
+/// `ranks`: the number of ranks in the job, which decides where they lie on the machine.
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine);
 
-/// Ranks of the job in one group of the level just inside `level`. These ranks share the group's
-/// links.
+/// The number of the job's ranks in one group of the level just inside `level`. These ranks share
+/// the group's links.
 int ranks_within(const Topology& placement, std::size_t level);
-/// The bandwidth of one of `flows` that leave the same group at once, in bytes per second.
+/// The bandwidth, in bytes per second, of one of `flows` transfers that leave a group at once.
 double shared_bandwidth(const Level& level, int flows);
 
 }  // namespace stratplan

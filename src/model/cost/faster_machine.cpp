@@ -28,7 +28,7 @@ void scale(Measurement& measured, double share) {
     *seconds = *seconds * share;
 }
 
-/// The table's first point is the smallest message.
+/// Improves the times of a table. The time of the first point, the smallest size, is the latency.
 void improve(SizeTable& table, Resource resource, double factor) {
   if (table.points.empty()) return;
   const Seconds latency = table.points.front().second.median;

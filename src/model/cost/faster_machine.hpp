@@ -20,7 +20,7 @@ std::string_view name_of(Resource resource);
 MachineProfile faster(const MachineProfile& machine, Resource resource, double factor,
                       const std::vector<Program>& programs);
 
-/// The resource that limits the kernel's estimate on this device beyond its launch: Compute or
+/// The resource that bounds the kernel's estimate on this device, apart from the launch: Compute or
 /// MemoryBandwidth.
 Resource bound_of(const Kernel& kernel, const DeviceRates& device);
 

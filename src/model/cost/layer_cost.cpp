@@ -51,7 +51,8 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
   return edges;
 }
 
-/// A list starts with its length, a variant with the index of its alternative.
+/// Appends a value to a text. Lists start with their length, variants with the index of their
+/// alternative.
 template <class Value>
 void append(std::string& text, const Value& value) {
   if constexpr (HasFields<Value>) {
@@ -69,8 +70,8 @@ void append(std::string& text, const Value& value) {
   }
 }
 
-/// Everything about a layer that can affect its cost. Its name and its place in the network are
-/// left out.
+/// A text of everything about a layer that can affect the layer's cost. The layer's name and its
+/// place in the network are left out.
 std::string describe(const Network& network, const Recomputation& recomputation, LayerIndex index) {
   const Layer& layer = network.layer(index);
   std::string text;
@@ -112,7 +113,8 @@ Bytes persistent_of(const Program& program) {
   return bytes;
 }
 
-/// The first programs are those of the fusions, in order.
+/// A block as one rank executes it. The programs are one per fusion, in order, then one per edge
+/// between fusions.
 struct LoweredBlock {
   std::vector<Fusion> fusions;
   std::vector<Program> programs;
@@ -221,7 +223,7 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
     const Bytes saved = saved_by(program, kept_by_consumers(network_, recomputation_, layer)
                                               ? network_.layer(layer).name + ".y"
                                               : std::string());
-    // one micro-batch is alive at a time
+    // the activations of only one micro-batch are kept at a time
     cost.saved += {saved.value / network_.training.micro_batches};
   }
   return cost;

@@ -1,7 +1,7 @@
 #pragma once
-// The cost of a block under a candidate, and of an edge under a pair of candidates: the sum of the
-// ops that lower() would make of them, on the rank with the most work. Overlap and waiting are left
-// to the simulator.
+// The cost of a block under a candidate, and of an edge under a pair of candidates. Each is the sum
+// of the costs of the ops that lower() would make, on the rank with the most work. Overlap and
+// waiting are left to the simulator.
 #include <map>
 #include <string>
 #include <tuple>
@@ -21,7 +21,8 @@ struct LayerCost {
   Seconds communication{};     ///< collectives, and exchanges inside the block
   Tier tier = Tier::Measured;  ///< the least certain tier among the ops
   Bytes persistent{};          ///< parameters, their gradients, optimizer state
-  /// activations that backward reads, but not those that consumers count (kept_by_consumers)
+  /// activations that the backward phase reads, without those that consumers count as their own
+  /// (kept_by_consumers)
   Bytes saved{};
   Seconds total() const { return forward + backward + update + communication; }
 };
@@ -32,9 +33,10 @@ std::vector<Program> block_programs(const Network& network, const Block& block,
                                     const Decomposition& root, const Execution& execution,
                                     int rank);
 
-/// Ranks that include the one with the most work. Small grids return every rank. Large grids return
-/// the first, second and last place along each dimension: the first blocks are the longest
-/// (interval.hpp), the second has neighbours on both sides, and the last reads padding.
+/// A few ranks, among them the rank with the most work. For a small grid these are all ranks. For a
+/// large grid these are the ranks with the first, second or last index along each dimension. The
+/// first blocks are the longest (interval.hpp), the second block has neighbours on both sides, and
+/// the last block reads padding.
 std::vector<int> representative_ranks(const ProcessGrid& grid);
 
 /// Whether the backward phase of some consumer reads the layer's output. That consumer then counts
@@ -42,10 +44,11 @@ std::vector<int> representative_ranks(const ProcessGrid& grid);
 bool kept_by_consumers(const Network& network, const Recomputation& recomputation,
                        LayerIndex layer);
 
-/// A class number per layer. Layers that differ only in name and place have equal numbers.
+/// A class number per layer. Layers that differ only in name and place in the network have equal
+/// numbers.
 std::vector<int> layer_classes(const Network& network, const Execution& execution);
-/// A key that is equal for blocks that differ only in names and places. `classes`: the result of
-/// layer_classes().
+/// A key that is equal for blocks that differ only in names and places in the network. `classes`:
+/// the result of layer_classes().
 std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block);
 
 /// Computes the costs of blocks and edges of one network on one machine. Equal blocks are computed
@@ -55,9 +58,9 @@ class LayerCosts {
   /// All arguments must outlive this object.
   LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine);
 
-  /// Requires that the candidate is legal.
+  /// The cost of a block under a candidate, which must be legal.
   const LayerCost& block(const Block& block, const Decomposition& root);
-  /// Both directions of one edge between two layers.
+  /// The cost of one edge between two layers, forward and backward together.
   Seconds edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer,
                std::size_t input, const Decomposition& to);
 

@@ -14,7 +14,7 @@ Bytes sum(const BytesByClass& by_class) {
 }
 
 Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
-  if (!machine.kernels.empty()) {  // writing a key takes time
+  if (!machine.kernels.empty()) {  // without measurements, no time is spent on making a key
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end() && measured->second.workspace)
       return *measured->second.workspace;
@@ -22,14 +22,14 @@ Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
   return machine.unmeasured_workspace ? machine.unmeasured_workspace(kernel) : Bytes{0};
 }
 
-/// Looks each distinct kernel up once. Programs have few distinct kernels.
+/// Looks up the scratch memory of each distinct kernel once. Programs have few distinct kernels.
 class Workspaces {
  public:
   explicit Workspaces(const MachineProfile& machine) : machine_(machine) {}
   Bytes largest(const Program& program) {
     Bytes largest{};
     if (machine_.kernels.empty() && !machine_.unmeasured_workspace)
-      return largest;  // saves time for offline devices with thousands of programs
+      return largest;  // saves time for devices that are not present, with thousands of programs
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body))
         largest = std::max(largest, of(compute->kernel));
@@ -58,8 +58,8 @@ MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
-  // Change of the live bytes, by class, on entering each op. The loss is read after the last op, so
-  // its buffer is freed two entries behind that op.
+  // Change of the live bytes, by class, at the start of each op. The loss is read after the last
+  // op, so the loss buffer is freed two entries after that op's entry.
   std::vector<BytesByClass> changes(program.ops.size() + 2);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside >= 0) continue;

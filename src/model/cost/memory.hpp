@@ -1,6 +1,6 @@
 #pragma once
-// The memory that a program needs on its rank: the buffer plan, by which the runtime allocates, the
-// kernels' scratch memory and the data that the data source holds.
+// The memory that a program needs on its rank. It has three parts: the buffer plan, by which the
+// runtime allocates, the kernels' scratch memory, and the data that the data source holds.
 #include <array>
 #include <vector>
 
@@ -16,12 +16,13 @@ struct MemoryUse {
   Bytes persistent{};  ///< parameters, their gradients, optimizer state
   Bytes arena{};       ///< everything that is allocated and freed within a step
   BytesByClass persistent_by_class{};
-  /// live bytes at the program's fullest op; they add up to `fullest`
+  /// live bytes at the op at which most bytes live; they add up to `fullest`
   BytesByClass arena_by_class{};
-  Bytes fullest{};  ///< at most `arena`; the difference is gaps between lifetimes
-  /// scratch memory of the kernel that needs most, since kernels run one after the other
+  Bytes fullest{};  ///< most live bytes at any op; `arena` adds the gaps between placed buffers
+  /// scratch memory of the kernel that needs the most; kernels run one after the other
   Bytes workspace{};
-  /// what the data source holds for the loads of one step, before they are copied into the arena
+  /// bytes that the data source holds for the loads of one step, before loads copy them to the
+  /// arena
   Bytes data{};
   Bytes total() const { return persistent + arena + workspace + data; }
 };

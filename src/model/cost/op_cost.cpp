@@ -38,7 +38,8 @@ Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const 
 
 namespace {
 
-/// The tables were measured between neighbours, so they hold at the innermost level only.
+/// Whether the tables of messages hold at a level. They were measured between neighbours, so they
+/// hold at the innermost level only.
 bool measured_between(std::size_t level, const MachineProfile& machine) {
   return level + 1 == machine.levels.size() &&
          !(machine.one_way.points.empty() && machine.both_ways.points.empty());
@@ -68,7 +69,7 @@ OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
 
 namespace {
 
-/// Visits the kinds of ops.
+/// Prices an op by its kind.
 struct Pricing {
   const Op& op;
   const Program& program;

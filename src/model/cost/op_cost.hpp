@@ -13,38 +13,41 @@ enum class Tier : int { Measured, Interpolated, Estimated };
 struct OpCost {
   Seconds seconds{};
   Tier tier = Tier::Estimated;
-  /// measured from one run to the next, zero if estimated; deviations make partners wait for each
-  /// other
+  /// standard deviation from one run to the next, zero if not measured; deviations make partners
+  /// wait for each other
   Seconds deviation{};
 };
 
 /// The time of an op alone, with its partners ready. Estimates are optimistic lower bounds, so an
 /// estimate never hides a plan that is worth measuring.
-OpCost cost_of(const Op& op, const Program& program, const MachineProfile& machine);
 ///   compute     the kernel's own measurement, else estimate_kernel
 ///   load        the copy of the load's region into the device's memory (load_kernel)
 ///   exchange    measured: one partner after the other, since all messages of a rank pass through
 ///               its one core; estimated: estimate_exchange, level by level
 ///   collective  collective_cost.hpp
+OpCost cost_of(const Op& op, const Program& program, const MachineProfile& machine);
+/// The kernel's own measurement, else estimate_kernel.
 OpCost cost_of(const Kernel& kernel, const MachineProfile& machine);
 
-/// The copy kernel that a load costs. The data source already holds the samples, and the load
+/// The copy kernel that stands for a load. The data source already holds the samples, and the load
 /// copies them unchanged.
 Kernel load_kernel(const LoadOp& load);
 
-/// Everything that one rank exchanges with the partners that it meets first at one level.
+/// Everything that one rank exchanges with those partners whose common level with it
+/// (MachineProfile::meeting_level) is the same level.
 struct LevelTraffic {
   std::int64_t peers = 0;
   Bytes out{}, in{};
 };
 /// One latency per partner, plus the bytes of the longer direction at the rank's share of the
-/// level's bandwidth while all ranks of a group send out of the group at once.
+/// level's bandwidth. The share assumes that all ranks of a group send out of the group at once.
 Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement,
                           const MachineProfile& machine);
 
-/// The cost of simultaneous messages of `out` and `in` bytes between two ranks. Bytes that both
-/// send cost as in both_ways. The rest of the longer message adds the cost of one_way. `ranks`: the
-/// number of ranks in the job, which decides the level at which the two ranks meet.
+/// The cost of simultaneous messages of `out` and `in` bytes between two ranks. Up to the length of
+/// the shorter message, the table both_ways gives the cost. The rest of the longer message adds its
+/// cost by the table one_way. `ranks`: the number of ranks in the job, which decides the level at
+/// which the two ranks meet.
 OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
                      const MachineProfile& machine);
 

@@ -32,7 +32,7 @@ class PlanTable final : public CostTable {
   Bytes node_memory(int node, int candidate) const override;
   Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override;
 
-  /// A node's cost with its parts.
+  /// The cost of a node, split into parts.
   const LayerCost& layer_cost(int node, int candidate) const;
   const Decomposition& decomposition(int node, int candidate) const {
     return candidates_[static_cast<std::size_t>(node)][static_cast<std::size_t>(candidate)];
@@ -43,7 +43,7 @@ class PlanTable final : public CostTable {
   struct LayerEdge {
     LayerIndex producer = -1, consumer = -1;
     std::size_t input = 0;
-    bool forward = true;  ///< the producer is in Edge::from
+    bool forward = true;  ///< whether the producer belongs to the node Edge::from
   };
   void find_edges();
   const Decomposition& decomposition_of(LayerIndex layer, int candidate) const;
@@ -53,9 +53,9 @@ class PlanTable final : public CostTable {
   const std::vector<std::vector<Decomposition>>& candidates_;
   mutable LayerCosts costs_;
   std::vector<Edge> edges_;
-  std::vector<std::vector<LayerEdge>> layer_edges_;  ///< per edge
-  std::vector<int> node_of_layer_;                   ///< -1 for an input
-  /// per layer, and per candidate of the layer's node
+  std::vector<std::vector<LayerEdge>> layer_edges_;  ///< per edge of the table
+  std::vector<int> node_of_layer_;                   ///< -1 for an input layer
+  /// the layer's decomposition, by layer and by candidate of the layer's node
   std::vector<std::vector<Decomposition>> spread_;
   mutable std::vector<std::vector<const LayerCost*>> node_costs_;
   mutable std::vector<std::unordered_map<std::int64_t, Seconds>> edge_costs_;

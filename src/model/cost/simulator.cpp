@@ -39,7 +39,7 @@ std::vector<int> partners_of(const ExchangeOp& exchange) {
   return partners;
 }
 
-/// An op on a rank. `rank` is the index of its program in the given list.
+/// An op on a rank. `rank` is the index of the rank's program in the simulated programs.
 struct Place {
   int rank = 0;
   int op = 0;
@@ -74,15 +74,14 @@ class Simulation {
  private:
   struct Node {
     OpCost cost;
-    int waits_for = 0;  ///< ops of this rank that must finish first
+    int waits_for = 0;  ///< number of unfinished ops of this rank that must finish first
     std::vector<int> followers;
     Uncertain arrival;  ///< when the op could start if its partners had arrived
     double issued = 0;
     int meeting = -1;  ///< index in meetings_; only for a collective
-    /// ranks that have not arrived, this one included; only for an exchange
+    /// number of ranks, this rank included, that have not arrived; only for an exchange
     int missing_partners = 0;
-    /// number of earlier exchanges of this rank with the same tag (there is one in each
-    /// micro-batch)
+    /// number of earlier exchanges of this rank with the same tag (one in each micro-batch)
     int turn = 0;
     std::optional<Span> span;
     Uncertain end;
@@ -93,7 +92,7 @@ class Simulation {
     std::size_t expected = 0;
   };
 
-  /// The indices in programs_ of those of `ranks` that are simulated.
+  /// The indices in programs_ of the simulated ranks among `ranks`.
   std::vector<int> places_of(const std::vector<int>& ranks) const {
     std::vector<int> places;
     for (const int rank : ranks)
@@ -130,14 +129,14 @@ class Simulation {
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
   std::map<Kernel, OpCost> kernel_costs_;
-  std::map<int, int> place_of_;             ///< by rank
+  std::map<int, int> place_of_;             ///< index in programs_, by rank
   std::map<std::vector<int>, int> groups_;  ///< group number by members
   std::map<std::pair<int, int>, int>
       calls_;  ///< by group and place: how many collectives of the group the member has issued
-  std::map<std::pair<int, int>, int> meeting_of_;  ///< by group and call
+  std::map<std::pair<int, int>, int> meeting_of_;  ///< index in meetings_, by group and call
   std::vector<Meeting> meetings_;
-  std::map<std::pair<int, int>, int> turns_;  ///< by tag and place: how many exchanges the rank has
-  std::map<std::tuple<int, int, int>, Place> exchanges_;  ///< by tag, turn and place
+  std::map<std::pair<int, int>, int> turns_;  ///< number of exchanges so far, by tag and place
+  std::map<std::tuple<int, int, int>, Place> exchanges_;  ///< the op, by tag, turn and place
 };
 
 OpCost Simulation::price(Place place) {
@@ -193,7 +192,7 @@ void Simulation::add_order(int rank) {
   }
 }
 
-/// Adds the share of a gradient sum that kernels cannot hide (1 - hidden) to the next kernel.
+/// Adds the part of a gradient sum's time that kernels cannot hide (1 - hidden) to the next kernel.
 void Simulation::charge_reductions(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   Seconds charge{};
@@ -218,7 +217,7 @@ void Simulation::join_meeting(Place place, const CollectiveOp& collective) {
   node(place).meeting = found->second;
 }
 
-/// Everything that this rank alone decides is done: only its partners can still delay the op.
+/// Called when the op waits for nothing more on its own rank. Only its partners can still delay it.
 void Simulation::arrive(Place place) {
   Node& here = node(place);
   if (concurrent_) {
@@ -267,7 +266,8 @@ void Simulation::arrive_at_collective(Place place) {
   }
 }
 
-/// `start`: when all partners have arrived. Readies the ops that waited only for this one.
+/// Ends an op whose partners have all arrived at `start`. Makes those ops of the rank ready that
+/// waited only for this op.
 void Simulation::finish(Place place, Uncertain start) {
   Node& here = node(place);
   const double deviation = here.cost.deviation.value;

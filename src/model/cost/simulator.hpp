@@ -11,10 +11,10 @@
 //   collective  starts when the last member has arrived, and ends on all members at once
 //
 // Ranks with equal work do not arrive together. Kernel times vary from one run to the next, and all
-// ranks wait for the slowest. So a rank's clock has a mean and a variance, which is that of its
-// kernels since the rank last met others. Ranks that meet continue at the expected maximum of their
-// clocks. Source: C. E. Clark, The greatest of a finite set of random variables, Operations
-// Research 9(2), 1961.
+// ranks wait for the slowest. So a rank's clock has a mean and a variance. The variance is that of
+// the rank's kernels since its last exchange or collective. Ranks that communicate continue at the
+// expected maximum of their clocks. Source: C. E. Clark, The greatest of a finite set of random
+// variables, Operations Research 9(2), 1961.
 #include <vector>
 
 #include "model/cost/op_cost.hpp"
@@ -29,7 +29,7 @@ namespace stratplan {
 /// and names the blocked ops.
 Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
 
-/// A duration or a point in time with a variance.
+/// A duration or a point in time, in seconds, with its variance.
 struct Uncertain {
   double mean = 0;
   double variance = 0;

@@ -22,7 +22,7 @@ constinit const KernelModel frozen_model{
          0.87},               // bf16: as fp16
     .winograd_share = 0.63,   // fp32 training of VGG-16 and ResNet-50 on V100
     .backward_share = 0.76,   // fp32 training against inference on V100
-    .bandwidth_share = 0.92,  // all; at the bound of the fit
+    .bandwidth_share = 0.92,  // all published times; at the bound of the fit
     // Not fitted: assumptions on the inner loops of matrix products.
     .tile_edge = {4, 24, 24, 24},
     .prologue = 16,
@@ -38,8 +38,8 @@ Math math_of(const Kernel& kernel, const DeviceRates& device) {
   return device.math;
 }
 
-/// Channels that are computed at once: tensor cores take operands in pieces of 16 bytes. A power of
-/// two.
+/// The number of channels that are computed at once, a power of two. Tensor cores take operands in
+/// pieces of 16 bytes.
 std::int64_t granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
 
 /// std::ceil and std::floor for non-negative values that fit an integer. Calls to the mathematical
@@ -69,8 +69,8 @@ double taps(const Kernel& kernel) {
   return static_cast<double>(d.kernel * h.kernel * w.kernel);
 }
 
-/// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them.
-/// Positions that the stride skips entirely cost nothing.
+/// The matrix product of backward data. Every position of x gathers from the taps that reach it:
+/// one in `stride` along each axis. Positions that the stride skips entirely cost nothing.
 Product backward_data_product(const Kernel& kernel, double groups, double channels,
                               double filters) {
   Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
@@ -118,8 +118,9 @@ struct Rates {
   double prologue;
 };
 
-/// Each unit processes its share of the tiles, one after the other. If there are fewer tiles than
-/// units, sums are split over several tiles and their parts are added up through memory.
+/// The time of matrix products in tiles. Each unit processes its share of the tiles, one after the
+/// other. If there are at least two units per tile, sums are split over several tiles, and the
+/// parts of the sums are added up through memory.
 double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
   constexpr double shortest_part = 64;
   const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) *
@@ -145,8 +146,8 @@ double seconds_of(const Product& product, const Rates& rates) {
   return least;
 }
 
-/// Winograd's F(2x2, 3x3): sixteen products for four outputs per channel and filter instead of
-/// thirty-six multiplications.
+/// Whether Winograd's F(2x2, 3x3) can compute the kernel. Per channel and filter, it needs 16
+/// multiplications for four outputs instead of 36.
 bool winograd_applies(const Kernel& kernel) {
   const auto& [windows, bias, groups, epilogue] = kernel.as<ConvolutionAttributes>();
   const auto& [depth, height, width] = windows;
@@ -174,8 +175,8 @@ Product winograd_product(const Kernel& kernel) {
 /// Groups with fewer channels than this are not computed as matrix products.
 constexpr std::int64_t narrow = 8;
 
-/// From this many elements on, cuDNN (9.19, for H100 and H200) has only one engine, which does not
-/// use tensor cores.
+/// From this many elements of a tensor on, cuDNN (9.19, for H100 and H200) has only one engine,
+/// which does not use tensor cores.
 constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
 
 /// Whether the kernel computes its sums directly rather than as a matrix product.
@@ -206,7 +207,8 @@ double computing(const Kernel& kernel, const DeviceRates& device, const KernelMo
   return std::min(direct, seconds_of(winograd_product(kernel), rates));
 }
 
-/// The units divide the pairs of an output row and a vector of filters among themselves.
+/// The time of a contraction on units with vectors. A piece of work is an output row with one
+/// vector of filters. The units divide the pieces among themselves.
 double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
                             const KernelModel& model) {
   const double width = device.vector_width, units = device.units;
@@ -234,9 +236,10 @@ struct Traffic {
 /// padded copy if p > c:
 ///   a tensor      p            moved by the product
 ///                 c + p        moved by the copy, if p > c
-/// The same holds for weights, if either of their channels is padded, and in all three directions.
-/// The gradient of weights counts like the weights. Some of cuDNN's engines read images of three or
-/// four fp16 channels without a copy, which is not modelled.
+/// The same holds for weights, which are copied if their input or output channels are padded. It
+/// holds for the forward kernel and for both backward kernels. The gradient of weights counts like
+/// the weights. Some of cuDNN's engines read images of three or four fp16 channels without a copy,
+/// which is not modelled.
 Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
   const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
                      channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];

@@ -1,12 +1,13 @@
 #pragma once
-// The estimated tier of kernel costs: the time of a kernel on a device that was not measured.
-// Pure, without allocation for contractions, and fast enough for every local shape of a search.
+// The estimated tier of kernel costs: the time of a kernel on a device that was not measured. The
+// estimate is a pure function, which allocates nothing for contractions. It is fast enough for
+// every local shape of a search.
 //
 //   devices that state   contractions                                       all other kernels
 //   -                    roofline at the stated rates: a lower bound        the same
 //   units                tiles and waves of an implicit matrix product      bytes at the bandwidth
-//                        or of Winograd's transform, the faster; on         that is attained
-//                        tensor cores also copies of tensors whose
+//                        or of Winograd's algorithm, whichever is faster;   that is attained
+//                        on tensor cores also copies of tensors whose
 //                        channels are no multiple of 16 bytes, as cuDNN
 //                        makes them
 //   units, vector_width  roofline, filters padded to whole vectors,         the same
@@ -26,12 +27,12 @@ namespace stratplan {
 struct KernelModel {
   /// share of the peak rate, by Math, in the inner loop of an infinitely large tile
   std::array<double, math_count> contraction_share{};
-  double winograd_share = 0;  ///< the same for Winograd's algorithm, its transforms included
+  double winograd_share = 0;  ///< share of the peak rate in Winograd's algorithm and its transforms
   /// share of the forward pass's rate in each of the two backward passes
   double backward_share = 0;
   double bandwidth_share = 0;  ///< share of the memory bandwidth
-  /// loading of operands: the rows of a tile cost as much as this many additional columns, and vice
-  /// versa
+  /// by Math: loading a tile's operands costs as much as this many additional rows and as many
+  /// additional columns
   std::array<double, math_count> tile_edge{};
   /// the beginning and end of a tile cost as much as this many additional terms of its sums
   double prologue = 0;

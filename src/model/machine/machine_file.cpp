@@ -94,8 +94,8 @@ Wanted parse(const std::string& text) {
   return {text, {}};
 }
 
-/// Throws InputError if the text behind the last colon is no arithmetic, but a machine stands
-/// before it.
+/// Throws InputError if the text behind the last colon names no arithmetic, but the text before the
+/// colon names a machine.
 void check_arithmetic(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || fs::is_regular_file(text)) return;

@@ -5,10 +5,10 @@
 //
 //   "device": "a100-40"        the numbers of that device
 //   "link": "edr", "links": 3  on a level: the link's latency, and three times its bandwidth; the
-//                              default is 1
+//                              default of "links" is 1
 //   "shared_links": 2          shared_bytes_per_s of two links
 // A number that is stated next to a link replaces the link's number. A device that is "like"
-// another takes missing numbers from it.
+// another device takes its missing numbers from that device.
 #include <string>
 #include <vector>
 

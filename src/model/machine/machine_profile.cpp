@@ -81,8 +81,8 @@ Topology MachineProfile::placement(int ranks) const {
   const bool shareable = levels.back().name == "core";
   if (ranks > capacity() && !shareable)
     throw InfeasibleError(
-        fmt::format("machine {} has {} ranks, but {} are requested (the product of \"ranks\" over "
-                    "the levels of its file)",
+        fmt::format("machine {} has {} ranks (the product of \"ranks\" over the levels of its "
+                    "file), but {} are requested",
                     name, capacity(), ranks));
   Topology groups(levels.size(), 1);
   int rest = ranks;
@@ -177,16 +177,16 @@ SizeTable table_from(const Json& json, const std::string& file, const std::strin
     const Bytes bytes{point.at("bytes").get<std::int64_t>()};
     if (!table.points.empty() && bytes <= table.points.back().first)
       throw InputError(file, fmt::format("{}/{}/bytes", pointer, table.points.size()),
-                       "sizes in ascending order, each once");
+                       "expected sizes in ascending order, each once");
     table.points.emplace_back(bytes, measurement_from(point));
   }
   return table;
 }
 
-/// "tf32_flops_per_s" and the like; the fp32 rate is flops_per_s itself.
+/// The key of a rate, as "tf32_flops_per_s". The key of the fp32 rate is "flops_per_s".
 std::string rate_key(std::size_t math) { return std::string(math_names[math]) + "_flops_per_s"; }
 
-/// Omits what is not stated, so that a device without units has four numbers only.
+/// Omits numbers that are not stated, so that a device without units has only four numbers.
 Json to_json(const DeviceRates& device) {
   Json json = Json::object();
   if (!device.name.empty()) json["name"] = device.name;

@@ -1,5 +1,5 @@
 #pragma once
-// A machine profile: measured kernels and links, or assumed rates with their sources. The file
+// A machine profile: measured kernels and links, or assumed rates with their sources. Its file is
 // machine.json.
 #include <array>
 #include <filesystem>
@@ -25,13 +25,13 @@ struct Measurement {
   Seconds p90{};
   int samples = 0;
   std::string implementation;  ///< the kernel that was chosen; empty for communication
-  /// the backend's name of the fastest implementation, or the transport of a transfer; goes into
-  /// the plan's execution; empty if there was only one
+  /// the backend's name of the fastest implementation, or the fastest transport of a transfer; goes
+  /// into the plan's execution; empty if there was only one
   std::string choice{};
   std::map<std::string, Seconds> others{};  ///< medians of the slower implementations or transports
   std::optional<Bytes> workspace{};         ///< scratch memory; nothing for communication
-  /// Drift::ratio while a kernel was measured: seconds / drift is the time at the profile's own
-  /// speed.
+  /// Drift::ratio while a kernel was measured: a measured time / `drift` is the time at the
+  /// profile's own speed.
   double drift = 1;
   /// Expectation and standard deviation by Swanson's rule: 30, 40 and 30 % of the 10th, 50th and
   /// 90th percentile (Hurst, Brown and Swanson, "Swanson's 30-40-30 rule", AAPG Bulletin 84(12),
@@ -40,20 +40,21 @@ struct Measurement {
   Seconds deviation() const;
 };
 
-/// Seconds by bytes, ascending. Times are piecewise linear between the points. Beyond the last
-/// point the last slope continues; below the first point its time holds.
+/// Measured times by number of bytes, ascending. Times are piecewise linear between the points.
+/// Beyond the last point, the last slope continues. Below the first point, the first point's time
+/// holds.
 struct SizeTable {
   std::vector<std::pair<Bytes, Measurement>> points;
   std::optional<Seconds> at(Bytes bytes) const;  ///< nothing if there are no points
   const Measurement* find(Bytes bytes) const;    ///< the point at exactly this size, or null
 };
 
-/// A level of the machine: ranks per group, and latency and bandwidth between two ranks that meet
-/// first at this level (for estimates). At a level named "core" there may be more ranks than cores,
-/// for verification but never for timing. Devices are not shared.
+/// A level of the machine: its size, and for estimates the latency and bandwidth between two ranks
+/// whose innermost common group is at this level. At a level named "core" there may be more ranks
+/// than cores, for verification but never for timing. Devices are not shared.
 struct Level {
   std::string name;  ///< "node", "core"
-  int ranks = 1;     ///< groups of the next level in one group of this level
+  int ranks = 1;     ///< number of groups of the next level in one group of this level
   Seconds latency{};
   double bandwidth_bytes_per_s = 0;
   /// Bytes per second that all ranks of one group of the next level send out of the group together,
@@ -72,18 +73,18 @@ Math math_of(std::string_view name);
 
 /// Rates for the estimated tier, per rank.
 struct DeviceRates {
-  /// fp32; attainable by a large matrix product. If `units` are stated, the peak: the kernel model
-  /// then knows the attained share.
+  /// fp32 rate that a large matrix product attains. If `units` is stated, it is the peak rate, and
+  /// the kernel model applies the attained share.
   double flops_per_s = 0;
-  double bytes_per_s = 0;  ///< memory bandwidth; attainable or peak in the same way
+  double bytes_per_s = 0;  ///< memory bandwidth: attained, or the peak if `units` is stated
   Seconds launch{};        ///< least time of any kernel
   Bytes memory{};          ///< per rank
   int units = 0;  ///< multiprocessors, or cores of a processor; 0: estimates are plain rooflines
   /// fp32 numbers in a vector if the units are cores with vectors; 0: multiprocessors
   int vector_width = 0;
   std::array<double, math_count>
-      math_flops_per_s{};  ///< dense peaks by Math; 0: not available, or as fp32
-  Math math = Math::Fp32;  ///< what contractions use
+      math_flops_per_s{};  ///< dense peak rates by Math; 0: not available, or as fp32
+  Math math = Math::Fp32;  ///< the arithmetic that contractions use
   std::string name{};      ///< the device's name in machines/parts
 
   double rate(Math wanted) const {
@@ -104,7 +105,7 @@ struct Interference {
 /// How long kernels take now, relative to the profile. A few kernels were measured again
 /// (profile/drift.hpp). The profile's own times do not change.
 struct Drift {
-  double ratio = 1;  ///< for these kernels' time in a step; above 1 the machine is slower
+  double ratio = 1;  ///< of these kernels' time in a step, now to then; above 1: slower now
   double least = 1;  ///< smallest ratio of a single kernel
   double most = 1;   ///< largest ratio of a single kernel
   int kernels = 0;   ///< kernels that were measured again
@@ -114,11 +115,11 @@ struct Drift {
 
 struct MachineProfile {
   std::string name;
-  bool assumed = false;       ///< published rates instead of measurements
+  bool assumed = false;       ///< whether rates are published or generic, not measured
   std::vector<Level> levels;  ///< outermost first
   DeviceRates device;
   int threads_per_rank = 1;
-  int measured_ranks = 0;                      ///< ranks that measured at the same time; 0: none
+  int measured_ranks = 0;                      ///< number of ranks that measured at once; 0: none
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
   /// by "all_reduce f32 2": operation, type, group size; "... 8x1": one rank on each of eight
   /// nodes; bytes as in CollectiveOp::bytes
@@ -134,7 +135,7 @@ struct MachineProfile {
   std::optional<double> hidden;
   std::vector<Interference>
       interference;  ///< emulated on one device, ascending by blocks; empty if not measured
-  /// since the profile was measured; nothing if not checked, or not found
+  /// drift since the profile was measured; nothing if none was found, or none was looked for
   std::optional<Drift> drift;
   Provenance provenance;
   /// Scratch memory of an unmeasured kernel, as reported by the implementation that would run.
@@ -144,18 +145,19 @@ struct MachineProfile {
 
   /// Factor on profiled kernel times: the ratio of the drift if all kernels agree on it, else 1.
   double drift_factor() const { return drift && drift->even ? drift->ratio : 1; }
-  /// Ranks of all levels together.
+  /// The number of ranks of the whole machine.
   std::int64_t capacity() const;
-  /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level;
-  /// levels with one group are left out. Throws InfeasibleError if the machine has fewer ranks.
+  /// The number of parts at each level for a job of `ranks` ranks, which fill the levels evenly
+  /// from the innermost. Levels with one part are left out. Throws InfeasibleError if the machine
+  /// has fewer ranks.
   ///   levels 4 nodes x 4 cores:  2 -> {2}  4 -> {4}  6 -> {2, 3}  8 -> {2, 4}
   ///                              7 -> {7} (across nodes)
   Topology topology(int ranks) const;
   /// The same with every level of `levels` kept: 2 -> {1, 2}, 7 -> {7, 1}.
   Topology placement(int ranks) const;
-  /// Index of the level at which all `members` (of a job of `ranks` ranks) first meet.
+  /// Index of the innermost level at which one group holds all `members` of a job of `ranks` ranks.
   std::size_t meeting_level(const std::vector<int>& members, int ranks) const;
-  /// 16 hexadecimal digits over all numbers, without provenance.
+  /// 16 hexadecimal digits over all fields but the provenance.
   std::string fingerprint() const;
 };
 
@@ -163,7 +165,7 @@ Json to_json(const MachineProfile& machine);
 MachineProfile machine_from_json(const Json& document, const std::string& file);
 /// Reads a machine. `source` is a path, a shipped name (machines/), or "local". "local" is this
 /// machine as measured with `ranks` ranks of `threads_per_rank` threads at once, from the cache.
-/// Fewer concurrent ranks would make kernels faster. Without a cached profile, "local" is a rough
+/// With fewer concurrent ranks, kernels run faster. Without a cached profile, "local" is a rough
 /// estimate with `measured_ranks` 0. A suffix such as ":tf32" or ":fp16" selects the arithmetic of
 /// contractions.
 /// Throws InputError if the file is unreadable or malformed, or the name unknown; the message lists

@@ -8,7 +8,8 @@ namespace {
 constexpr Seconds long_latency{1e-3};
 constexpr double low_bandwidth = 1e8;
 
-/// In both respects: a network of more bandwidth than a node's own bus is not odd.
+/// Whether a level is faster in both respects. A network that only has more bandwidth than a node's
+/// own bus is not odd.
 bool is_faster(const Level& level, const Level& other) {
   return level.bandwidth_bytes_per_s > other.bandwidth_bytes_per_s && level.latency < other.latency;
 }

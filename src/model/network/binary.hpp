@@ -98,7 +98,7 @@ constexpr decltype(auto) visit_row(BinaryFunction function, Visit&& visit) {
   case BinaryFunction::Function: return visit(binary::Function{});
   switch (function) { SP_BINARY_FUNCTIONS(SP_BINARY_CASE) }
 #undef SP_BINARY_CASE
-  return visit(binary::Subtract{});  // there is no other function
+  return visit(binary::Subtract{});  // not reached: every function has a case
 }
 
 /// The columns of a row as values; `reads`: by gradient.

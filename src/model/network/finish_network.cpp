@@ -45,7 +45,8 @@ std::int64_t elements_of(const Shape& shape, const char* what) {
 
 // ---------------------------------------------------------------- order
 
-/// Returns a cycle among the layers that could not be ordered, the first layer repeated at the end.
+/// Returns a cycle among the layers that could not be ordered, with the first layer repeated at the
+/// end.
 std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers,
                                    const std::vector<bool>& ordered) {
   const auto unordered = [&](LayerIndex index) {
@@ -110,8 +111,8 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 
 // ---------------------------------------------------------------- shapes
 
-/// Returns the output extent of a transposed convolution. The convolution whose gradient it is
-/// would map this extent back to the input's extent.
+/// Returns the output extent of a transposed convolution. The convolution whose gradient the layer
+/// computes would map this extent back to the input's extent.
 std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   const auto& own = layer.as<ConvolutionLayer>();
@@ -360,7 +361,7 @@ void check_ends(const Network& network, const std::string& file,
   }
 }
 
-/// The reason against a number of micro-batches, with the JSON pointer of its place.
+/// The reason against a number of micro-batches, and the JSON pointer of the value that forbids it.
 struct BadMicroBatches {
   std::string pointer, text;
 };

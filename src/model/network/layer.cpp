@@ -159,8 +159,8 @@ Flops Layer::forward_flops() const {
   if (!is_contraction(kind)) {
     return {0};
   }
-  // Every output element is the sum of one product per weight of a filter. In a transposed
-  // convolution, every input element takes part in that many products.
+  // Every output element is the sum of one product per weight of its filter. In a transposed
+  // convolution, every input element takes part in one product per weight of its channel.
   const bool transposed = kind == LayerKind::TransposedConvolution;
   const Shape& iterated = transposed ? input : output;
   const std::int64_t products = weights().elements() / (transposed ? input[Axis::C] : filters());

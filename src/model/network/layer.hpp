@@ -1,5 +1,5 @@
 #pragma once
-// A layer: an operation with its attributes and global shapes. A layer knows nothing of ranks.
+// A layer: an operation with its attributes and global shapes. A layer does not depend on ranks.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -19,13 +19,13 @@ using LayerIndex = int;
 struct Layer {
   std::string name{};
   LayerKind kind = LayerKind::Input;
-  /// Producers: none for Input, several for kinds that joins() names, one for all others.
+  /// Producers: none for Input, several for kinds with joins(), one for all other kinds.
   std::vector<LayerIndex> inputs{};
   LayerAttributes attributes = attributes_of(kind);  ///< holds the struct that the kind requires
 
   Shape input{};                      ///< the first producer's output; for Input equal to `output`
   std::vector<Shape> input_shapes{};  ///< Concat, Binary: the output of each producer; else empty
-  Shape output{};                     ///< for a loss the input's shape (its gradient's home)
+  Shape output{};                     ///< for a loss, the shape of its input's gradient
 
   /// Returns the attributes, which must be of this type.
   template <class Attributes>
@@ -47,8 +47,8 @@ struct Layer {
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }
-  /// Whether each output channel depends on one input channel alone and is proportional to it, for
-  /// positive factors and without a bias.
+  /// Whether each output channel depends on one input channel alone, and a positive factor on that
+  /// input channel multiplies the output channel too. A bias is disregarded.
   bool passes_scales() const;
   /// The number of terms of the longest sum in output, input gradient and parameter gradients.
   /// Windows without parameters count as 1: they are small, or their sums are taken in double.

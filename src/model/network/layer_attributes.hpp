@@ -27,7 +27,7 @@ struct ConvolutionLayer {
   Windows windows{};  ///< slide over the input; in a transposed convolution over the output
   std::int64_t filters = 0;
   bool bias = false;
-  /// Each group of filters / groups reads its own C / groups channels.
+  /// Each group of `filters / groups` filters reads its own C / groups channels.
   std::int64_t groups = 1;
   /// Additional output positions of a TransposedConvolution, along D, H, W.
   std::array<std::int64_t, 3> output_padding{};

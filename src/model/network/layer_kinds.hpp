@@ -122,49 +122,51 @@ constexpr const LayerTraits& traits_of(LayerKind kind) { return row_of(kind).tra
 /// The default attributes of layers of this kind.
 constexpr const LayerAttributes& attributes_of(LayerKind kind) { return row_of(kind).attributes; }
 
-// Predicates of a kind. Each comment states what holds for its layers, then what follows from it.
+// Predicates of a kind. Each comment states what holds for the kind's layers, then what uses it.
 
-/// The layer slides a kernel of weights over its input, or (transposed) over its output: the shape
-/// of its weights.
+/// Whether the layer slides a kernel of weights over its input or, if transposed, over its output.
+/// The shape of the weights follows from this.
 constexpr bool is_convolution(LayerKind kind) { return traits_of(kind).convolution; }
-/// The layer has weights, and sums over input channels (convolutions, FullyConnected): parameters,
-/// filters as output channels, floating-point operations, fusion.
+/// Whether the layer has weights and sums over input channels (convolutions, FullyConnected).
+/// Parameters, filters as output channels, floating-point operations and fusion follow from this.
 constexpr bool is_contraction(LayerKind kind) { return traits_of(kind).contraction; }
-/// The layer slides a window (convolutions, MaxPool, AveragePool): the output's extents. The window
-/// of Pad has kernel 1.
+/// Whether the layer slides a window (convolutions, MaxPool, AveragePool, and Pad with kernel 1).
+/// The extents of the output follow from this.
 constexpr bool has_window(LayerKind kind) { return traits_of(kind).window; }
-/// Each output element depends on the whole sample: the baseline that splits filters.
+/// Whether each output element depends on the whole sample. A baseline splits the filters of such
+/// layers.
 constexpr bool is_fully_connected(LayerKind kind) { return traits_of(kind).fully_connected; }
-/// The loss compares its input with one label per sample and position: what it loads.
+/// Whether the layer is a loss that compares its input with one label per sample and position. The
+/// loss then loads labels.
 constexpr bool has_labels(LayerKind kind) { return traits_of(kind).labels; }
-/// The layer ends a network, and makes its input's gradient in its forward passes.
+/// Whether the layer ends a network, and makes its input's gradient in its forward passes.
 constexpr bool is_loss(LayerKind kind) { return traits_of(kind).loss; }
-/// The layer normalizes by mean and variance, then scales and shifts each channel: parameters,
-/// fusion.
+/// Whether the layer normalizes by mean and variance, then scales and shifts each channel.
+/// Parameters and fusion follow from this.
 constexpr bool has_statistics(LayerKind kind) { return traits_of(kind).statistics; }
-/// The statistics cover several samples. Inference uses running statistics instead.
+/// Whether the layer's statistics cover several samples. Inference uses running statistics instead.
 constexpr bool takes_batch_statistics(LayerKind kind) { return traits_of(kind).batch_statistics; }
-/// The output does not change (apart from epsilon) if an input channel is shifted, or scaled by a
-/// positive factor: verification (vanishing_gradients.hpp).
+/// Whether the output does not change (apart from epsilon) if an input channel is shifted, or
+/// scaled by a positive factor. Verification uses this (vanishing_gradients.hpp).
 constexpr bool normalizes_each_channel(LayerKind kind) {
   return traits_of(kind).normalizes_each_channel;
 }
-/// A shift of an input channel shifts its output channel by as much: verification, as above. The
-/// trait passes_scales serves it too, through Layer::passes_scales().
+/// Whether a shift of an input channel shifts its output channel by as much. Verification uses this
+/// (vanishing_gradients.hpp). It also uses the trait passes_scales, through Layer::passes_scales().
 constexpr bool passes_shifts(LayerKind kind) { return traits_of(kind).passes_shifts; }
-/// Each output element needs all channels of its position, so channels cannot be split. Only tests
-/// ask; the family rejects the split.
+/// Whether each output element needs all channels of its position, so that channels cannot be
+/// split. Only tests use this; the layer's family rejects the split.
 constexpr bool joins_channels(LayerKind kind) { return traits_of(kind).joins_channels; }
-/// The layer copies its inputs to places in its output, and puts zeros elsewhere (Concat, Pad).
-/// Only tests ask.
+/// Whether the layer copies its inputs to places in its output, and puts zeros elsewhere (Concat,
+/// Pad). Only tests use this.
 constexpr bool places_inputs(LayerKind kind) { return traits_of(kind).places_inputs; }
-/// The layer reads several producers: two (Binary), or two or more (Add, Concat). Its key in
-/// network.json is "inputs".
+/// Whether the layer reads several producers: two (Binary), or two or more (Add, Concat).
+/// network.json names them under the layer's key "inputs".
 constexpr bool joins(LayerKind kind) { return traits_of(kind).joins; }
-/// Each output element needs only the input elements at its own index, however the tensors are
-/// split: blocks of layers, recomputation. All inputs have the output's shape (Binary may repeat an
-/// input along an axis). The statistics of BatchNorm and InstanceNorm do not count. GroupNorm does
-/// not qualify, because some splits of channels cut its groups.
+/// Whether each output element needs only the input elements at its own index, however the tensors
+/// are split. Blocks of layers and recomputation follow from this. All inputs have the output's
+/// shape (Binary may repeat an input along an axis). The statistics of BatchNorm and InstanceNorm
+/// do not count. GroupNorm does not qualify, because some splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) { return traits_of(kind).point_wise; }
 
 /// A kind of layer as network.json names it: a LayerKind, or a function of one or two tensors.

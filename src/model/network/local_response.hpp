@@ -1,7 +1,7 @@
 #pragma once
 // Local response normalization across channels: y[c] = x[c] * (k + alpha / size * sum of x[j]^2
 // over the `size` channels around c)^-beta. As in Caffe, ONNX and PyTorch, alpha is divided by
-// size. The paper on AlexNet does not divide: its alpha is this alpha / size.
+// size. The paper on AlexNet does not divide: the paper's alpha is alpha / size here.
 #include <compare>
 #include <cstdint>
 #include <tuple>

@@ -16,8 +16,8 @@ struct Network {
   std::int64_t batch = 1;  ///< samples per step over all ranks
   std::int64_t statistics_samples =
       32;  ///< samples in one statistics set, from 1 to batch ("all" in the file means batch)
-  /// Batch normalization takes its statistics per rank, over the rank's own samples and positions,
-  /// as most frameworks do. The trained values then depend on the plan.
+  /// Whether batch normalization takes its statistics per rank, over the rank's own samples and
+  /// positions, as most frameworks do. The trained values then depend on the plan.
   bool local_statistics = false;
   /// Weight of a step's statistics in the running means that batch normalization keeps for
   /// inference; 0: it keeps none.
@@ -28,7 +28,7 @@ struct Network {
   std::vector<std::string> notes{};  ///< decisions of an import, one line each, for the user
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
-  /// Samples that pass through the layers together.
+  /// The number of samples that pass through the layers together.
   std::int64_t micro_batch() const { return batch / training.micro_batches; }
   int size() const { return static_cast<int>(layers.size()); }
   /// Returns the layers that read layer `index`, ascending, one entry per reading input.

@@ -1,7 +1,7 @@
 #pragma once
 // The import of ONNX models, as far as read_network needs it. interop/onnx defines the functions.
-// If protobuf or the format's description was missing at build time, interop/stub defines them, and
-// import_onnx throws an error that names the remedy.
+// If protobuf or the description of the ONNX format was missing at build time, interop/stub defines
+// them instead. Then import_onnx throws an error that names the remedy.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace stratplan {
 
-/// The loss that is added to a model. ONNX models end in none.
+/// The loss that is added to a model. ONNX models have no loss.
 enum class ImportedLoss : int {
   /// a guess, which a note states: cross-entropy behind scores of several classes or a softmax,
   /// else the mean squared error
@@ -25,8 +25,8 @@ enum class ImportedLoss : int {
 struct ImportRequest {
   std::string file;
   std::optional<std::int64_t>
-      batch;  ///< replaces the model's; required if the model leaves the batch open
-  /// [H, W] or [D, H, W]; replaces the model's; required if the model leaves the size open
+      batch;  ///< replaces the model's batch; required if the model leaves the batch open
+  /// [H, W] or [D, H, W]; replaces the model's size; required if the model leaves the size open
   std::vector<std::int64_t> input_size;
   ImportedLoss loss = ImportedLoss::FromModel;
   /// Names of nodes with unknown operators to treat as element-wise: they pass on their input, or
@@ -53,7 +53,8 @@ struct ImportedModel {
 
 /// Imports a model. Throws InputError if
 ///   - the file is no ONNX model
-///   - no layer computes some operators (the message lists all, with node, operator and opset)
+///   - some operators have no corresponding layer (the message lists all of them, with node,
+///     operator and opset)
 ///   - the model leaves the batch or a size open, and the request does not set it
 ///   - external data lie outside the model's folder
 /// Throws EnvironmentError, naming STRATPLAN_WITH_ONNX, if the import was not built.

@@ -24,9 +24,9 @@
 //   operations   operations per element, forward and backward, for lower bounds of time.
 //                An addition, product or comparison counts 1, a division or root 4, a function
 //                of Math that is computed by a series 20. Only the order of magnitude matters
-//   jumps        optional: where the first derivative jumps, in terms of what `gradient` reads; a
-//                single place is `low`. Runs that round differently may decide differently there
-//                (runtime/verify/verify.hpp)
+//   jumps        optional: the values of the argument of `gradient` at which the first derivative
+//                jumps; a single value is `low`. Runs that round differently may decide differently
+//                there (runtime/verify/verify.hpp)
 //   fused_slope  optional, for functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
 //                layer before may apply such a function while it writes its output
 //                (partition/layers/fusion.hpp)
@@ -424,7 +424,7 @@ constexpr decltype(auto) visit_row(PointwiseFunction function, Visit&& visit) {
   case PointwiseFunction::Function: return visit(pointwise::Function{});
   switch (function) { SP_POINTWISE_FUNCTIONS(SP_POINTWISE_CASE) }
 #undef SP_POINTWISE_CASE
-  return visit(pointwise::Relu{});  // there is no other function
+  return visit(pointwise::Relu{});  // not reached: every function has a case
 }
 
 /// The columns of a row as values, except those that depend on constants.
@@ -466,7 +466,7 @@ struct Activation {
   constexpr pointwise::Jumps jumps() const {
     return visit_row(function, [&]<class Row>(Row) { return Row::jumps(constants); });
   }
-  /// Nothing if no other layer's kernel can apply the function.
+  /// The slope of the row's fused_slope; nothing if no other layer's kernel can apply the function.
   constexpr std::optional<double> fused_slope() const {
     return visit_row(function, [&]<class Row>(Row) { return Row::fused_slope(constants); });
   }

@@ -109,7 +109,7 @@ class Reader {
       index_.emplace(
           name,
           static_cast<LayerIndex>(
-              names_.size()));  // keeps the first of two equal names; finish_network rejects both
+              names_.size()));  // keeps the first of two equal names, which finish_network rejects
       names_.push_back(name);
     }
   }
@@ -209,8 +209,8 @@ class Reader {
     return layer;
   }
 
-  // Attributes of the kinds. Most members have the names of their keys. Members without a key in
-  // the file keep their defaults.
+  // Attributes of the kinds. Most members have the names of their keys in the file. Members without
+  // a key in the file keep their defaults.
 
   template <HasFields Own>
   void read_own(const Json& json, LayerType type, Own& own) const {

@@ -38,8 +38,8 @@ struct Shape {
   friend constexpr auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-/// Element types. Programs carry a type per tensor class (partition/program/program.hpp,
-/// Precision).
+/// Element types. A program's tensors have one type per tensor class (Precision in
+/// partition/execution.hpp).
 enum class DataType : int { F32, F64, F16, BF16, I32 };
 inline constexpr int data_type_count = static_cast<int>(DataType::I32) + 1;
 constexpr std::int64_t size_of(DataType type) {

@@ -14,7 +14,7 @@ namespace stratplan {
 enum class OptimizerKind : int {
   Sgd,       ///< w -= rate (g + decay w)
   Momentum,  ///< v = momentum v + g + decay w; w -= rate v
-  Nesterov,  ///< the same; w -= rate (g + decay w + momentum v)
+  Nesterov,  ///< v as for Momentum; w -= rate (g + decay w + momentum v)
   /// g += decay w; v, u = running means of g, g^2; w -= rate v' / (sqrt(u') + epsilon), where v'
   /// and u' are v and u corrected for their start at zero
   Adam,
@@ -30,7 +30,7 @@ constexpr std::string_view name_of(OptimizerKind kind) {
   return optimizer_names[static_cast<std::size_t>(kind)];
 }
 
-/// Numbers of optimizer state per parameter.
+/// The number of values of optimizer state per parameter.
 constexpr int optimizer_states(OptimizerKind kind) {
   if (kind == OptimizerKind::Sgd) return 0;
   return kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW ? 2 : 1;

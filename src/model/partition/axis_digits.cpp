@@ -6,14 +6,14 @@
 namespace stratplan {
 namespace {
 
-/// A position in a split's digits: the current digit, and the parts of it that are not yet taken.
+/// A position in a split's digits: the current digit, and the factor of its parts that remains.
 class Cursor {
  public:
   explicit Cursor(const AxisDigits& split) : split_(split) { begin(); }
   bool done() const { return at_ == split_.digits.size(); }
   int left() const { return left_; }
   int stride() const { return split_.digits[at_].stride; }
-  /// The number of ranks after which the index repeats.
+  /// The number of ranks after which the rest of the current digit repeats.
   int span() const { return stride() * left_; }
   /// Requires that `parts` divides left().
   void take(int parts) {
@@ -36,7 +36,7 @@ bool divides(int a, int b) { return b % a == 0; }
 bool divide(int a, int b) { return divides(a, b) || divides(b, a); }
 
 /// Returns the number of parts outside the innermost level. Returns nothing if a digit inside that
-/// level is more significant than one outside, since then a group's blocks are not adjacent.
+/// level is more significant than a digit outside, since then a group's blocks are not adjacent.
 std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   int parts = 1;
   bool inside = false;
@@ -49,8 +49,9 @@ std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   return parts;
 }
 
-/// Returns the reach of the blocks of one split into `parts`. `other`: the split of the other end,
-/// where an innermost group has the whole place of each of these blocks.
+/// Returns the reach of the blocks of a split into `parts`. `other`: the split at the other end.
+/// Requires that under `other`, an innermost group holds the whole interval of each of these
+/// blocks.
 Reach reach(int parts, const AxisDigits& other, int innermost) {
   const std::optional<int> outside = parts_outside(other, innermost);
   if (!outside || *outside == 1) return Reach::All;
@@ -87,9 +88,9 @@ Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost) {
   while (!a.done() && !b.done()) {
     const int both = std::min(a.left(), b.left());
     if (!divide(a.left(), b.left())) return unknown;
-    // Both digits have the same place in the index, but different places in the rank number. So
-    // some rank has two different indices. A digit inside the innermost level takes all its values
-    // within each group.
+    // Both digits have the same weight in the block index, but different strides in the rank
+    // number. So on some rank, the home index and the wanted index differ. A digit inside the
+    // innermost level takes all its values within each group.
     const int a_stride = a.span() / both, b_stride = b.span() / both;
     if (a_stride != b_stride) {
       if (!divide(a_stride, b_stride)) return unknown;

@@ -1,14 +1,13 @@
 #pragma once
-// Where the blocks of an axis lie: the digits of a rank number that tell which block a rank has.
-// Two splits of one axis are compared digit by digit. So the common part of their blocks is known
-// without a loop over ranks.
+// Digits of a rank number that select a rank's block along one axis. Two splits of an axis are
+// compared digit by digit, so the overlap of their blocks is found without a loop over ranks.
 //
-// Worked table: a home split N2 over "N2 | R2" and a reader's N2 over "R2 | N2", nodes of two
-// ranks.
+// Worked table: two nodes of two ranks. The home splits N over the grid "N2 | R2", and the reader
+// splits N over "R2 | N2".
 //   rank          0 1 | 2 3
 //   home block    0 0 | 1 1  digit of stride 2
-//   wanted block  0 1 | 0 1  digit of stride 1: on ranks 1 and 2 home and wanted have nothing in
-//                            common
+//   wanted block  0 1 | 0 1  digit of stride 1; on ranks 1 and 2, the home block and the wanted
+//                            block do not overlap
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -18,7 +17,8 @@
 
 namespace stratplan {
 
-/// The digits of a block's index, most significant first. Adjacent digits of one level are merged.
+/// The digits of a block's index, most significant first. Digits that are adjacent in the rank
+/// number and at the same level are merged.
 struct AxisDigits {
   struct Digit {
     int parts = 1, stride = 1;
@@ -29,21 +29,21 @@ struct AxisDigits {
   friend auto operator<=>(const AxisDigits&, const AxisDigits&) = default;
 };
 
-/// Returns the digits of an axis that is split by the dimensions `by`, outermost first.
-/// `innermost`: ranks in a group of the innermost level.
+/// Returns the digits of the block index along an axis that the dimensions `by` split, outermost
+/// first. `innermost`: number of ranks in a group of the innermost level.
 AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
 
-/// How much of the elements that a block needs lies in the rank's innermost group, on the rank
-/// where that is least. A block needs its own place on the axis, and elements beyond that place (a
-/// halo, or the rest of uneven blocks).
+/// The part of a block's needed elements that the rank's innermost group holds, on the rank where
+/// this part is least. A block needs its own interval on the axis, and elements beyond that
+/// interval (a halo, or the difference between uneven blocks).
 enum class Reach : std::uint8_t {
-  // The group has the whole place. Beyond the place it has:
-  Nothing,  ///< nothing: the group's blocks end where the place ends
-  OneSide,  ///< one side: the place is at the border of the group's blocks
-  All,      ///< everything, or unknown
-  // The group does not have the whole place:
-  Apart,  ///< the group has none of the place
-  Share,  ///< the group has a share of the place, and nothing beyond
+  // The group holds the whole interval. Beyond the interval, the group holds:
+  Nothing,  ///< nothing: the group's blocks end where the interval ends
+  OneSide,  ///< one side: the interval is at the border of the group's blocks
+  All,      ///< all needed elements, or unknown
+  // The group does not hold the whole interval:
+  Apart,  ///< the group holds nothing of the interval
+  Share,  ///< the group holds a part of the interval, and nothing beyond the interval
 };
 /// Returns the greater of two reaches, or a reach that is at least as great as both.
 constexpr Reach better(Reach a, Reach b) {
@@ -52,17 +52,17 @@ constexpr Reach better(Reach a, Reach b) {
   return a >= Reach::Apart && b >= Reach::Apart ? Reach::Share : Reach::All;
 }
 
-/// The common part of the blocks of two splits of one axis, `home` and `wanted`, on the rank where
-/// it is smallest. Shares assume blocks of equal length. A block is near if a rank of the same
-/// innermost group has it. All numbers are upper bounds for that rank: unknown parts count as
-/// common and near.
+/// The overlap of the `home` block and the `wanted` block of one axis, on the rank where the
+/// overlap is smallest. A block is near if a rank of the same innermost group holds it. Shares
+/// assume blocks of equal length. All numbers are upper bounds for that rank: unknown parts count
+/// as common and near.
 struct Meeting {
-  /// 0: on some rank the home block and the wanted block have nothing in common; 1: not known
+  /// 0: on some rank, the home block and the wanted block do not overlap; 1: unknown
   float common = 1;
   float near_home = 1;     ///< share of a rank's wanted block that near home blocks hold
-  float near_homes = 1;    ///< number of those home blocks
+  float near_homes = 1;    ///< number of near home blocks that hold this share
   float near_wanted = 1;   ///< share of a rank's home block that near wanted blocks read
-  float near_readers = 1;  ///< number of those wanted blocks
+  float near_readers = 1;  ///< number of near wanted blocks that read this share
   Reach home_reach = Reach::All, wanted_reach = Reach::All;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
   Meeting& operator*=(const Meeting& other) {
@@ -73,7 +73,7 @@ struct Meeting {
     near_readers *= other.near_readers;
     return *this;
   }
-  /// Raises each member to the other's value if that is greater.
+  /// Raises each member to the value in `other` where that value is greater.
   void raise_to(const Meeting& other) {
     common = std::max(common, other.common);
     near_home = std::max(near_home, other.near_home);
@@ -84,9 +84,9 @@ struct Meeting {
     wanted_reach = better(wanted_reach, other.wanted_reach);
   }
 };
-/// Everything may be common and near.
+/// Nothing is known about the overlap: all elements may be common and near.
 inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All};
-/// Blocks that have nothing in common, not even in the same innermost group.
+/// No overlap, neither on the rank itself nor within its innermost group.
 inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart};
 /// Compares two splits of one axis. Returns `unknown` if their digits cannot be matched.
 Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost);

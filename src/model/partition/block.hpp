@@ -9,22 +9,22 @@
 namespace stratplan {
 
 struct Block {
-  std::vector<LayerIndex> layers;  ///< the root first, then the folded ones in topological order
+  std::vector<LayerIndex> layers;  ///< the root first, then the folded layers in topological order
   LayerIndex root() const { return layers.front(); }
   LayerIndex last() const { return layers.back(); }
 };
 
 /// Returns the blocks of a network, in topological order of their roots. Every layer but the inputs
-/// is in exactly one block. A point-wise layer joins the block that ends in its latest producer if
-/// it is that producer's only consumer.
+/// is in exactly one block. A point-wise layer joins the block of its latest producer if the layer
+/// is the producer's only consumer and both outputs have the same shape.
 std::vector<Block> fold(const Network& network);
 
-/// Returns the decompositions of a block's layers: the root's, then the one that each folded layer
-/// inherits.
+/// Returns the decompositions of a block's layers: the root's decomposition, then the decomposition
+/// that each folded layer inherits.
 std::vector<Decomposition> spread(const Network& network, const Block& block,
                                   const Decomposition& root);
 
-/// Returns the first rejection among the block's layers; nothing if all of them are legal.
+/// Returns the first rejection among the block's layers; nothing if all decompositions are legal.
 std::optional<Rejection> check(const Network& network, const Block& block,
                                const Decomposition& root);
 
@@ -36,7 +36,7 @@ struct Candidates {
 /// are candidates if the root is a contraction with C parts.
 Candidates candidates(const Network& network, const Block& block, const Topology& topology);
 
-/// One decomposition per layer. Inputs have the empty one-rank grid, which is not used.
+/// One decomposition per layer of the network. Input layers have an unused one-rank grid.
 using LayerDecompositions = std::vector<Decomposition>;
 /// Applies spread() to all blocks. `roots`: the decomposition of each block's root.
 LayerDecompositions spread_all(const Network& network, const std::vector<Block>& blocks,

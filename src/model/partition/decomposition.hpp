@@ -11,13 +11,14 @@
 
 namespace stratplan {
 
-/// How the output of a contraction lies after the sum over C: ReduceScatter splits its channels,
-/// AllReduce makes it redundant. No tensor leaves its layer as Partial.
+/// How the output of a contraction lies after the sum over the C ranks. ReduceScatter splits the
+/// output's channels over these ranks. AllReduce makes the output redundant on them. No tensor
+/// leaves its layer as Partial.
 enum class OutputLayout : int { ReduceScatter, AllReduce };
 
 struct Decomposition {
   ProcessGrid grid;
-  /// has an effect only on a contraction of one group with C parts
+  /// has an effect only on a contraction with one group of channels, on a grid with C parts
   OutputLayout output_layout = OutputLayout::ReduceScatter;
   Ranks ranks{};  ///< the job's ranks on which the grid lies
 
@@ -37,33 +38,35 @@ struct Rejection {
 /// How a layer's tensors lie under one decomposition.
 struct LayerDistributions {
   std::vector<Needed> inputs;  ///< per producer
-  /// the output as it is computed: Partial along a split C (after a global pooling, along a split
-  /// D, H or W)
+  /// the output as it is computed, before a sum over ranks: Partial along C after a contraction,
+  /// along D, H and W after a global pooling
   Distribution raw;
   Distribution home;  ///< the output in its output layout: Block and Redundant only
-  /// axes as in Layer::weights(): F (as N), C, kernel; the weights' gradient is reduced over the
-  /// Gathered dimensions
+  /// axes as in Layer::weights(): F (on axis N), C, kernel. The weights' gradient is summed over
+  /// the Gathered dimensions.
   std::optional<Distribution> weights;
   std::optional<Distribution> channels;  ///< bias, scale and shift: shape (1, channels, 1, 1, 1)
 };
 
-/// The windows with which the iteration space reads the input. A fully connected layer is a
+/// The windows through which the iteration space reads the input. A fully connected layer is a
 /// convolution whose kernel is the whole spatial extent.
 std::array<Window, 3> iteration_windows(const Layer& layer);
 
-/// Requires that the decomposition is legal: check() returns nothing.
+/// Returns the distributions of the layer's tensors. Requires that check() accepts the
+/// decomposition.
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition);
 
-/// Returns nothing if the decomposition is legal: every rank gets work, and the layer can split all
-/// the split dimensions.
+/// Returns nothing if the decomposition is legal: every rank gets work, and the layer can be split
+/// along every dimension that the grid splits.
 std::optional<Rejection> check(const Layer& layer, const Decomposition& decomposition);
 
-/// Returns the decomposition that layers folded behind this one inherit. Under it, their tensors
-/// already lie where they are needed. Dimensions along which the output is redundant become R.
+/// Returns the decomposition that a layer folded behind this layer inherits. Under it, this layer's
+/// output already lies where the folded layer needs it. Dimensions along which the output is
+/// redundant become R.
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition);
 
-/// The nearest legal decomposition: each dimension that the layer cannot split becomes R, in its
-/// place.
+/// The nearest legal decomposition: each dimension that the layer cannot split becomes R, at the
+/// same place in the grid.
 struct Nearest {
   Decomposition decomposition;
   std::string reason;  ///< why dimensions became R; empty if the wanted decomposition was legal

@@ -28,7 +28,8 @@ enum class Role : std::uint8_t { Block, Gathered, Partial, Redundant };
 /// over both its filters and its channels).
 struct Split {
   DimList by;
-  /// block lengths are multiples of it (groups, vector width); only the last block may be cut
+  /// all block lengths are multiples of the quantum (groups, vector width); only the last block may
+  /// be cut
   std::int64_t quantum = 1;
   friend bool operator==(const Split&, const Split&) = default;
 };
@@ -37,21 +38,21 @@ struct Distribution {
   Shape shape;
   ProcessGrid grid;
   std::array<Split, axis_count> splits;  ///< per tensor axis
-  std::array<Role, dim_count> roles{};   ///< per grid dimension; Block only for those in `splits`
+  std::array<Role, dim_count> roles{};   ///< per grid dimension; Block only for dims in `splits`
   Ranks ranks{};                         ///< the job's ranks on which the grid lies
 
   const Split& split(Axis axis) const { return splits[static_cast<int>(axis)]; }
   Role role(Dim dim) const { return roles[static_cast<int>(dim)]; }
-  /// The grid's rank that lies on a rank of the job; -1 if none does.
+  /// The grid's rank that lies on the job's rank `job_rank`; -1 if none does.
   int place(int job_rank) const { return ranks.of_grid(job_rank, grid.ranks()); }
-  /// The job's ranks of the grid's ranks that differ from `rank` only along `dims`.
+  /// The ranks of the grid that differ from `rank` only along `dims`, as ranks of the job.
   std::vector<int> group(int rank, const DimList& dims) const {
     return ranks.of_job(grid.group(rank, dims));
   }
-  /// The interval along an axis of the block that a rank holds.
+  /// The interval of a rank's block along an axis.
   Interval owned(Axis axis, int rank) const;
   Region owned(int rank) const;
-  /// The same for the ranks with these block indices along the grid's dimensions.
+  /// The interval along an axis of the block with these indices along the grid's dimensions.
   Interval owned(Axis axis, const std::array<int, dim_count>& indices) const;
   /// The gradient's distribution: Gathered and Partial change places.
   Distribution dual() const;
@@ -66,23 +67,24 @@ struct Distribution {
 /// consumer's iteration space and from its windows. On an axis without a window, the iteration
 /// space is the tensor's own axis, or a longer axis that contains it (an input of a concatenation).
 struct Needed {
-  Shape tensor;            ///< global shape of the tensor that is read
-  Distribution iteration;  ///< blocks of the iteration space; the roles are those of this tensor
+  Shape tensor;                     ///< global shape of the tensor that is read
+  Distribution iteration;           ///< blocks of the iteration space; roles are those of `tensor`
   std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
-  std::array<Scale, 3> scales{};    ///< along D, H, W, instead of a window
+  std::array<Scale, 3> scales{};    ///< along D, H, W; a factor above 1 replaces the window
   /// where the tensor's channels begin on the C axis of the iteration space
   std::int64_t first_channel = 0;
-  /// the windows slide over the iteration space: a block needs the positions whose windows reach it
+  /// The windows slide over the iteration space, as in a transposed convolution. A block of the
+  /// iteration space needs the tensor's positions whose windows reach the block.
   bool transposed = false;
 
-  /// Returns the interval that positions [begin, end) of the iteration space read. Along D, H, W it
-  /// may reach beyond the tensor. Its ends ascend with the positions.
+  /// Returns the interval of the tensor that `positions` of the iteration space read. Along D, H,
+  /// W, the interval may reach beyond the tensor. Its ends ascend with the positions.
   Interval unclipped(Axis axis, Interval positions) const;
 
   /// The interval, within the tensor, that a rank reads along an axis.
   Interval region(Axis axis, int rank) const;
   Region region(int rank) const;
-  /// The same for the ranks with these block indices along the grid's dimensions.
+  /// The interval, within the tensor, that ranks with these block indices read along an axis.
   Interval region(Axis axis, const std::array<int, dim_count>& indices) const;
 
   friend bool operator==(const Needed&, const Needed&) = default;

@@ -1,6 +1,6 @@
 #pragma once
-// All canonical grids over many ranks, stored as factors and not as ProcessGrid objects. Work that
-// is done once per grid must take nanoseconds. A grid has at most two levels: the innermost, and
+// All canonical grids over many ranks. They are stored as factors, not as ProcessGrid objects,
+// since work per grid must take only nanoseconds. A grid has at most two levels: the innermost, and
 // all others together. Rank numbers mean the same as on the grids of all_grids().
 #include <cstdint>
 #include <optional>
@@ -36,22 +36,23 @@ class GridSpace {
 
   int ranks() const { return ranks_; }
   std::size_t size() const { return totals_of_.size(); }
-  /// The index in totals() of a grid's parts per dimension.
+  /// The index in totals() of the grid's parts per dimension.
   int totals_of(std::size_t grid) const { return totals_of_[grid]; }
-  /// The distinct products of a grid's factors over its levels, per dimension.
+  /// The distinct numbers of parts per dimension: products of a grid's factors over its levels.
   const std::vector<Factors>& totals() const { return totals_; }
-  /// Digits outermost first, without factors of 1.
+  /// The grid's digits, outermost first, without factors of 1.
   std::span<const GridDigit> digits(std::size_t grid) const {
     return {digits_.data() + first_digit_[grid], digits_.data() + first_digit_[grid + 1]};
   }
   ProcessGrid grid(std::size_t index) const { return ProcessGrid(levels_of(index)); }
-  /// Returns the grid with these factors outside the innermost level and inside it. Returns nothing
-  /// if the factors have other products, or use dimensions that are not in `dims`.
+  /// Returns the index of the grid with the factors `outer` outside the innermost level and `inner`
+  /// inside it. Returns nothing if the products of these factors do not match the topology, or if
+  /// they use dimensions that are not in `dims`.
   std::optional<std::size_t> find(const Factors& outer, const Factors& inner) const;
   std::optional<std::size_t> find(const ProcessGrid& grid) const;
   const Factors& outer(std::size_t grid) const { return outer_[grid / inner_.size()]; }
   const Factors& inner(std::size_t grid) const { return inner_[grid % inner_.size()]; }
-  /// The grid that has the parts of totals()[totals] in one level.
+  /// The one-level grid with the parts of totals()[totals].
   ProcessGrid flat(int totals) const {
     return ProcessGrid({totals_[static_cast<std::size_t>(totals)]});
   }
@@ -68,12 +69,12 @@ class GridSpace {
   using Places = std::unordered_map<Factors, int, FactorsHash>;
   static Places places_of(const std::vector<Factors>& factors);
 
-  std::vector<Factors> outer_, inner_;  ///< all factors of each level; a grid is a pair of them
+  std::vector<Factors> outer_, inner_;  ///< all factors of each level; a grid has one of each
   Places outer_places_, inner_places_;
   std::vector<int> totals_of_;
   std::vector<Factors> totals_;
-  std::vector<GridDigit> digits_;           ///< of all grids, one after the other
-  std::vector<std::uint32_t> first_digit_;  ///< by grid, the start in digits_; then their end
+  std::vector<GridDigit> digits_;           ///< digits of all grids, grid after grid
+  std::vector<std::uint32_t> first_digit_;  ///< by grid: its start in digits_; then the end
 };
 
 }  // namespace stratplan

@@ -11,8 +11,8 @@ constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 Interval reading_unclipped(const Window& window, Interval input) {
-  // Output o needs [o*stride - pad, o*stride - pad + reach). That interval must end after
-  // input.begin and begin before input.end.
+  // Output o needs [o*stride - pad, o*stride - pad + reach). Output o reads part of `input` if that
+  // interval ends after input.begin and begins before input.end.
   const std::int64_t first =
       floor_divide(input.begin + window.pad_before - reach(window), window.stride) + 1;
   const std::int64_t last = floor_divide(input.end - 1 + window.pad_before, window.stride);
@@ -34,9 +34,9 @@ Window local_transposed_window(const Window& window, Interval output, std::int64
 
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent) {
   if (input.empty()) return {};
-  // In halves of an output element, output o lies at 2o + 1 and input i at factor * (2i + 1). The
-  // output mixes the inputs that are closer than 2 * factor. At a border one of them may lie
-  // beyond the tensor.
+  // In units of half an output element, the centre of output o is at 2o + 1, and the centre of
+  // input i is at factor * (2i + 1). Output o mixes the inputs that are closer than 2 * factor. At
+  // a border, one of these inputs may lie beyond the tensor.
   const std::int64_t f = scale.factor;
   if (!scale.linear)
     return intersect(Interval{input.begin * f, input.end * f}, Interval{0, output_extent});

@@ -21,35 +21,36 @@
 
 namespace stratplan {
 
-/// Returns the number of input positions that belong to one output position: those that its window
-/// spans, and those that a longer stride skips before the next window. So the intervals of
-/// consecutive blocks tile the input. If blocks of input and output are aligned, no copy has to cut
-/// off the last rows, and backward no copy has to put zeros in their place.
+/// Returns the number of input positions that belong to one output position: the positions that its
+/// window spans, and the positions that a longer stride skips before the next window. So the
+/// intervals of consecutive blocks leave no gap in the input. If blocks of input and output are
+/// aligned, no forward copy has to cut off the skipped rows, and no backward copy has to put zeros
+/// there.
 constexpr std::int64_t reach(const Window& window) {
   return std::max(window.span(), window.stride);
 }
 
-/// Returns the input interval that the windows of output positions [begin, end) span. It is not
-/// clipped: below 0 and beyond the extent the windows read padding.
+/// Returns the input interval that the windows of output positions [begin, end) span. The interval
+/// is not clipped: below 0 and beyond the extent, the windows read padding.
 constexpr Interval spanned_unclipped(const Window& window, Interval output) {
   return {output.begin * window.stride - window.pad_before,
           (output.end - 1) * window.stride - window.pad_before + window.span()};
 }
 
-/// Returns the input interval that output positions [begin, end) need. It reaches below 0 and
-/// beyond the extent where they read padding.
+/// Returns the input interval that output positions [begin, end) need. The interval reaches below 0
+/// or beyond the extent where the windows read padding.
 constexpr Interval needed_unclipped(const Window& window, Interval output) {
   const Interval spanned = spanned_unclipped(window, output);
   return {spanned.begin, spanned.end + reach(window) - window.span()};
 }
 
-/// The part of needed_unclipped() within [0, input_extent). It is empty if only padding is read.
+/// The part of needed_unclipped() within [0, input_extent). Empty if the windows read only padding.
 constexpr Interval needed(const Window& window, Interval output, std::int64_t input_extent) {
   return intersect(needed_unclipped(window, output), {0, input_extent});
 }
 
-/// Returns the same window over a dense local buffer that holds exactly needed(). Padding remains
-/// only at the borders of the tensor.
+/// Returns `window` for a dense local buffer that holds exactly needed(). Padding remains only at
+/// the borders of the tensor.
 constexpr Window local_window(const Window& window, Interval output, std::int64_t input_extent) {
   const Interval spanned = spanned_unclipped(window, output);
   Window local = window;
@@ -65,8 +66,8 @@ Interval reading_unclipped(const Window& window, Interval input);
 /// The part of reading_unclipped() within the output: the adjoint of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
-/// Returns the input interval that output positions [begin, end) of an upsampling mix. It reaches
-/// one position below 0 or beyond the extent where the border element itself stands in.
+/// Returns the input interval that output positions [begin, end) of an upsampling mix. The interval
+/// reaches one position below 0 or beyond the extent where the border element is read instead.
 constexpr Interval needed_unclipped(const Scale& scale, Interval output) {
   return {mixture(scale, output.begin).before, mixture(scale, output.end - 1).after + 1};
 }
@@ -74,8 +75,8 @@ constexpr Interval needed(const Scale& scale, Interval output, std::int64_t inpu
   return intersect(needed_unclipped(scale, output), {0, input_extent});
 }
 
-/// Returns the same upsampling from a dense local buffer that holds exactly needed(). The buffer
-/// ends where the tensor ends, or behind the last element that is mixed.
+/// Returns `scale` for a dense local buffer that holds exactly needed(). The buffer ends where the
+/// tensor ends, or behind the last element that is mixed.
 constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
   return {scale.factor, scale.linear,
           output.begin - scale.factor * needed(scale, output, input_extent).begin};
@@ -84,15 +85,15 @@ constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t in
 /// Returns the output positions that mix any part of `input`.
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
 
-/// Returns the window of a transposed convolution over dense local buffers: one holds exactly a
-/// block of outputs, the other exactly the inputs that the block needs. In a transposed convolution
-/// each window belongs to an input position and spans output positions. So a block of outputs
-/// [begin, end) needs the inputs reading([begin, end)), and no other rank adds to the block. The
-/// parts of windows beyond the block's borders are padding.
+/// Returns the window of a transposed convolution over two dense local buffers. One holds exactly a
+/// block of outputs, the other exactly the inputs that the block needs. In a transposed
+/// convolution, each window belongs to an input position and spans output positions. So a block of
+/// outputs [begin, end) needs the inputs reading([begin, end)), and no other rank adds to the
+/// block. The parts of windows beyond the block's borders are padding.
 ///
 /// Worked table: a 4-wide input, kernel 3, stride 2, padding 1 and 1, output padding 1, so an
 /// 8-wide output, on 3 ranks.
-///   rank  owns input  owns output  needs   of which window 0 begins at  local padding before/after
+///   rank  owns input  owns output  needs   first window begins at       local padding before/after
 ///   0     [0,2)       [0,3)        [0,2)   -1                           1 / 1
 ///   1     [2,3)       [3,6)        [1,4)   1                            2 / 2
 ///   2     [3,4)       [6,8)        [3,4)   5                            1 / 0

@@ -1,10 +1,10 @@
 #pragma once
 // Half-open index ranges, regions (one interval per axis), and balanced blocks with their inverse.
 //
-// Worked table: block(10, 3, i) and quantum 4.
-//   parts 3, quantum 1:  [0,4) [4,7) [7,10)  the first (10 mod 3) blocks are one longer
+// Worked table: block(10, parts, i, quantum) for i = 0, 1, 2.
+//   parts 3, quantum 1:  [0,4) [4,7) [7,10)  the first block (10 mod 3 = 1) is one element longer
 //   parts 3, quantum 4:  [0,4) [4,8) [8,10)  10 elements are 3 quanta (4, 4 and 2 elements), one
-//                                            each
+//                                            per block
 #include <array>
 #include <cstdint>
 #include <string>
@@ -64,7 +64,8 @@ struct Region {
 Region whole(const Shape& shape);
 /// Returns the region shifted by `by` along each axis.
 Region moved(const Region& region, const std::array<std::int64_t, axis_count>& by);
-/// Returns the common part. If it is empty on one axis, it is empty on all.
+/// Returns the common part of two regions. If the common part is empty on one axis, it is empty on
+/// all.
 Region intersect(const Region& a, const Region& b);
 /// "[0,4) [0,64) [0,1) [0,57) [0,112)"
 std::string to_string(const Region& region);

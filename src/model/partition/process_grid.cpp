@@ -70,9 +70,9 @@ std::pair<Dim, int> parse_factor(std::string_view word) {
 }  // namespace
 
 ProcessGrid ProcessGrid::parse(std::string_view text) {
-  constexpr int max_levels = 100;  // beyond any machine
+  constexpr int max_levels = 100;  // no machine has so many levels
   ProcessGrid grid;
-  bool named = false;  // whether this level names a dimension yet
+  bool named = false;  // whether the current level has named a dimension
   const auto require_named = [&] {
     if (!named)
       throw std::invalid_argument(fmt::format(
@@ -144,7 +144,7 @@ int ProcessGrid::index(Dim dim, int rank) const {
 }
 
 std::vector<int> ProcessGrid::indices(Dim dim) const {
-  std::vector<int> outer{0};  // of the ranks that the digits so far tell apart
+  std::vector<int> outer{0};  // block indices of the ranks that the digits so far distinguish
   for (const Digit& digit : digits_) {
     std::vector<int> finer;
     finer.reserve(outer.size() * static_cast<std::size_t>(digit.parts));
@@ -174,7 +174,7 @@ int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
 std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
   int below = ranks_, first = 0, size = 1;
-  std::vector<std::pair<int, int>> varying;  // stride and parts
+  std::vector<std::pair<int, int>> varying;  // stride and parts of each digit along `dims`
   for (const Digit& digit : digits_) {
     below /= digit.parts;
     if (std::find(dims.begin(), dims.end(), digit.dim) == dims.end()) {
@@ -186,8 +186,8 @@ std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   }
   std::vector<int> members{first};
   members.reserve(static_cast<std::size_t>(size));
-  // Digits are expanded from the innermost outwards. Each value of a digit repeats the known
-  // members at a higher offset, so members stay ascending.
+  // Digits are expanded from the innermost outwards. Each value of a digit repeats the members
+  // found so far at a higher offset, so members stay ascending.
   for (auto digit = varying.rbegin(); digit != varying.rend(); ++digit) {
     const std::size_t known = members.size();
     for (int i = 1; i < digit->second; ++i)
@@ -201,9 +201,9 @@ int ProcessGrid::nearest(int holder, const DimList& dims, int rank) const {
   const auto varies = [&](const Digit& digit) {
     return std::find(dims.begin(), dims.end(), digit.dim) != dims.end();
   };
-  // `apart` is the outermost level at which a fixed digit of `holder` differs from that of `rank`.
-  // In levels outside it, the nearest ranks have the digits of `rank`. From it on inwards, all
-  // digits are equally near.
+  // `apart` is the outermost level at which a fixed digit (not along `dims`) of `holder` differs
+  // from that of `rank`. In levels outside `apart`, the nearest ranks have the digits of `rank`. In
+  // `apart` and the levels inside it, all digits along `dims` are equally near.
   int apart = levels(), below = ranks_;
   for (const Digit& digit : digits_) {
     below /= digit.parts;

@@ -21,9 +21,9 @@
 
 namespace stratplan {
 
-/// The dimension that a factor of the ranks divides: samples, filters (output channels; channels on
-/// layers without a contraction), channels, depth, height, width, or nothing (R: the work is
-/// repeated). The order is the order of digits within a level.
+/// The dimension that a factor of the ranks divides: samples (N), filters (F: output channels; on
+/// layers without a contraction, channels), channels (C), depth, height, width (D, H, W), or
+/// nothing (R: ranks repeat the work). Digits within a level of a canonical grid are in this order.
 enum class Dim : std::uint8_t { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
 inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D,
@@ -33,7 +33,7 @@ inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H'
 /// A few dimensions, in order.
 using DimList = InplaceVector<Dim, 2 * std::size_t{dim_count}>;
 
-/// A digit of a rank number. It rises by one where the rank number rises by `stride`.
+/// A digit of a rank number. The digit rises by one where the rank number rises by `stride`.
 struct GridDigit {
   Dim dim = Dim::N;
   int parts = 1;
@@ -44,11 +44,11 @@ class ProcessGrid {
  public:
   using Factors = std::array<int, dim_count>;
 
-  /// One rank.
+  /// A grid of one rank.
   ProcessGrid() = default;
-  /// One array of factors (>= 1) per level, outermost first.
+  /// `levels`: one array of factors (>= 1) per level, outermost first.
   explicit ProcessGrid(std::vector<Factors> levels);
-  /// All ranks in one level: uniform(4, Dim::H) is "H4".
+  /// A grid of one level that splits only `dim`: uniform(4, Dim::H) is "H4".
   static ProcessGrid uniform(int ranks, Dim dim);
   /// Reads "N4 H2 W2", "F2 C2", "N4 | H2 W2" or "N1": digits outermost first, levels separated by
   /// "|". The order is kept as written. (Canonical grids, which the search makes, have the order of
@@ -58,35 +58,35 @@ class ProcessGrid {
   int ranks() const { return ranks_; }
   /// The number of topology levels that the digits name, at least 1.
   int levels() const { return digits_.empty() ? 1 : digits_.back().level + 1; }
-  /// Returns the number of outermost levels at which two ranks have the same digits. It is levels()
-  /// only for a rank and itself.
+  /// Returns the number of outermost levels at which two ranks have the same digits. The number is
+  /// levels() only if both ranks are equal.
   int common_levels(int a, int b) const;
   /// Total factor of a dimension over all levels.
   int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
-  /// Factor of a dimension over `level` and all levels further in. A block index divided by it is
-  /// the index along the outer levels.
+  /// Factor of a dimension over `level` and all levels further in. A block index divided by this
+  /// factor is the index along the outer levels.
   int parts_from(Dim dim, int level) const;
-  /// Digits outermost first, without factors of 1.
+  /// The grid's digits, outermost first, without factors of 1.
   std::vector<GridDigit> digits() const;
   /// Block index of a rank along a dimension: at least 0, less than parts(dim).
   int index(Dim dim, int rank) const;
-  /// The same for all ranks, in their order.
+  /// Block indices of all ranks along a dimension, by rank.
   std::vector<int> indices(Dim dim) const;
   /// The rank with these block indices. Inverse of index().
   int rank_at(const std::array<int, dim_count>& indices) const;
   /// The ranks (ascending) that differ from `rank` only along `dims`, with `rank` itself.
   std::vector<int> group(int rank, const DimList& dims) const;
   /// Returns a rank that differs from `holder` only along `dims` and shares the most outer levels
-  /// with `rank`. Among several such ranks, it is the one at position `rank` modulo their number.
+  /// with `rank`. Among several such ranks, returns the one at position `rank` modulo their number.
   int nearest(int holder, const DimList& dims, int rank) const;
-  /// Returns the same digits, each in its place, with every dimension of `from` renamed to `to`.
-  /// Rank numbers keep their meaning. So the result may list a dimension twice in a level
-  /// ("R2 H2 R2") and need not be in canonical order.
+  /// Returns a grid with the same digits, where every dimension of `from` is renamed to `to`.
+  /// Digits keep their places, so rank numbers keep their meaning. The result may list a dimension
+  /// twice in a level ("R2 H2 R2") and need not be in canonical order.
   ProcessGrid relabelled(const DimList& from, Dim to) const;
   /// Returns a grid of at most two levels with the same rank numbers. Digits are cut at the borders
   /// of groups of `innermost` ranks. A digit that cannot be cut there goes to the outer level.
   ProcessGrid in_groups_of(int innermost) const;
-  /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse().
+  /// The digits, outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse().
   std::string text() const;
 
   friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) {

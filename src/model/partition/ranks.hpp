@@ -11,11 +11,11 @@ namespace stratplan {
 
 class Ranks {
  public:
-  /// Each rank of a grid is the job's rank of the same number.
+  /// Places each rank of a grid on the job's rank of the same number.
   Ranks() = default;
   /// `ranks`: the job's rank for each rank of the grid, all different.
   explicit Ranks(std::vector<int> ranks);
-  /// Reads "3,1,4". Throws std::invalid_argument.
+  /// Reads a list such as "3,1,4". Throws std::invalid_argument if the text is no list of ranks.
   static Ranks parse(std::string_view text);
 
   /// The job's rank on which a rank of the grid lies.
@@ -23,12 +23,12 @@ class Ranks {
     return list_ ? (*list_)[static_cast<std::size_t>(grid_rank)] : grid_rank;
   }
   std::vector<int> of_job(std::vector<int> grid_ranks) const;
-  /// Returns the grid's rank on a rank of the job. Returns -1 if a grid of `ranks` ranks does not
-  /// lie on that rank.
+  /// Returns the grid's rank that lies on the job's rank `job_rank`; -1 if a grid of `ranks` ranks
+  /// does not lie there.
   int of_grid(int job_rank, int ranks) const;
   /// One more than the highest of the job's ranks on which a grid of `ranks` ranks lies.
   int end(int ranks) const { return list_ ? end_ : ranks; }
-  /// The number of ranks in the list that was given; 0 if none was given.
+  /// The length of the list that the constructor was given; 0 without a list.
   int count() const { return count_; }
   /// " on 3,1,4"; empty if each rank of the grid is the job's rank of the same number.
   std::string text() const;

@@ -5,15 +5,15 @@
 //
 //   stage  a rank keeps its share of  gradients         values
 //   0      nothing                    all-reduced       updated on all ranks alike
-//   1      the optimizer's state      all-reduced       each its share, then gathered
-//   2      and gradients              reduce-scattered  each its share, then gathered
-//   3      and parameters             reduce-scattered  gathered before forward and again before
+//   1      the optimizer's state      all-reduced       each rank updates its share; then gathered
+//   2      also gradients             reduce-scattered  each rank updates its share; then gathered
+//   3      also parameters            reduce-scattered  gathered before forward and again before
 //                                                       backward, dropped after each
 //
-// A bucket takes whole tensors in the order in which backward completes them, until it has
-// execution.bucket_bytes. A rank's share is one contiguous run of each bucket. The bucket is padded
-// so that all shares are equal. Example: three ranks, a convolution with 8 x 3 x 3 x 3 weights and
-// its normalization; elements:
+// A bucket takes whole tensors in the order in which backward completes them, until the bucket has
+// reached execution.bucket_bytes. A rank's share is one contiguous run of each bucket. The bucket
+// is padded so that all shares are equal. Example, in elements: three ranks, a convolution with
+// 8 x 3 x 3 x 3 weights, and its normalization.
 //
 //   bucket  scales [0, 8)  shifts [16, 24)  weights [32, 248)  padding [248, 288), to a multiple of
 //           3 x 16
@@ -27,7 +27,7 @@ namespace stratplan {
 
 inline constexpr int sharding_stages = 4;
 
-/// Returns nothing if this training's optimizer can work on shares. `sharding`: the stage.
+/// Returns nothing if the training's optimizer can work on shares. `sharding`: the sharding stage.
 std::optional<Rejection> check_sharding(const Training& training, int sharding);
 
 }  // namespace stratplan

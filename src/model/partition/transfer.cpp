@@ -52,8 +52,7 @@ std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wa
   return pieces;
 }
 
-/// Returns the blocks of the consumer's iteration space along an axis whose needed interval
-/// overlaps `owned`.
+/// Returns the blocks of the consumer's iteration space, along an axis, that need part of `owned`.
 std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval owned) {
   if (!is_spatial(axis)) {
     // The iteration space is the tensor's own axis, or a longer axis that contains it.
@@ -111,9 +110,9 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
   descend(0, Indices{}, Region{});
 }
 
-/// Returns the job's rank that serves `rank`, among those that hold the same block (one per
-/// combination of `copies`). The rank serves itself if it holds the block. Otherwise a holder that
-/// shares the most levels with it serves, chosen by rank number so that the load spreads.
+/// Returns the job's rank that serves `rank`. Several ranks hold the same block, one per
+/// combination of `copies`. `rank` serves itself if it holds the block. Otherwise a holder that
+/// shares the most levels with `rank` serves, chosen by rank number so that the load spreads.
 int nearest_copy(const Distribution& tensor, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
   const int holder = tensor.grid.rank_at(block_index), place = tensor.place(rank);
@@ -268,8 +267,8 @@ ArrivalCounts::Along ArrivalCounts::entries_along(Axis axis) const {
 
 namespace {
 
-/// Returns block indices along some dimensions, each without its levels from `level` on, as one
-/// number.
+/// Returns the block indices along the dimensions `by` as one number. Each index keeps only the
+/// levels outside `level`.
 template <class IndexAlong>
 std::int64_t as_number(const ProcessGrid& grid, const DimList& by, int level, IndexAlong&& index) {
   std::int64_t number = 0;
@@ -282,7 +281,7 @@ std::int64_t as_number(const ProcessGrid& grid, const DimList& by, int level, In
 
 }  // namespace
 
-/// Groups the senders' blocks that a receiver's interval meets along an axis.
+/// Counts the senders' blocks that overlap a receiver's interval along an axis, by their indices.
 ArrivalCounts::Groups ArrivalCounts::groups_along(Axis axis, int rank) const {
   const ProcessGrid& grid = senders().grid;
   const std::vector<Piece> pieces = adjoint_
@@ -299,8 +298,9 @@ ArrivalCounts::Groups ArrivalCounts::groups_along(Axis axis, int rank) const {
   return groups;
 }
 
-/// Entry l counts the blocks that agree in the l outermost levels with the receiver's own block at
-/// the senders' end. A block agrees in those levels exactly if each of its indices does.
+/// Entry l counts the senders' blocks that agree in the l outermost levels with the block of `rank`
+/// in the senders' distribution. A block agrees in these levels exactly if each of its indices
+/// does.
 std::vector<Arrivals> ArrivalCounts::counts_along(Axis axis, int rank) {
   const auto number = [&](const Distribution& end, int level) {
     return as_number(end.grid, end.split(axis).by, level,

@@ -26,7 +26,7 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// The transfers of one rank. Each list ascends in the other rank. A transfer from the rank to
+/// The transfers of one rank. Each list ascends by the peer's rank. A transfer from the rank to
 /// itself is in both lists.
 struct TransferList {
   std::vector<Transfer> receives;
@@ -34,47 +34,48 @@ struct TransferList {
 };
 
 /// Returns a rank's forward transfers. Every needed element comes from exactly one owner. Among
-/// redundant owners, the rank itself serves if it is one. Otherwise a nearest owner serves, chosen
-/// by rank number so that the load spreads. `rank` is the job's; producer and consumer may lie on
-/// different ranks of the job.
+/// redundant owners, the rank itself serves if it is an owner. Otherwise a nearest owner serves,
+/// chosen by rank number so that the load spreads. `rank` is a rank of the job. Producer and
+/// consumer may lie on different ranks of the job.
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank);
 
-/// Returns a rank's backward transfers. Each owner, and every redundant copy of it, receives the
-/// contributions to its block. Each Gathered rank contributes, but only one member of a Redundant
-/// group. Received regions overlap; add them in the order of the list. `rank` is the job's.
+/// Returns a rank's backward transfers. Each owner, and each rank with a redundant copy of the
+/// owner's block, receives the contributions to the block. Each Gathered rank contributes, but only
+/// one member of a Redundant group. Received regions may overlap; add them in the order of the
+/// list. `rank` is a rank of the job.
 TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank);
 
-/// Counts of what arrives at one rank.
+/// The number of messages and elements that arrive at one rank.
 struct Arrivals {
   std::int64_t messages = 0;
   std::int64_t elements = 0;
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
-/// Counts exactly what each rank receives in one direction, without a list of transfers. It counts
-/// the blocks that an interval meets along each axis, and multiplies the counts. Ranks are the
-/// grid's.
+/// Counts exactly what each rank receives in one direction, without a list of transfers. The blocks
+/// that overlap an interval are counted along each axis, and the counts are multiplied. Ranks are
+/// ranks of the grid.
 class ArrivalCounts {
  public:
   /// Counts the transfers of enumerate(), or with `adjoint` those of enumerate_adjoint(). Requires
   /// that home and consumer lie on the same ranks. Both arguments must outlive this object.
   ArrivalCounts(const Distribution& home, const Needed& needed, bool adjoint);
-  /// Returns the counts by a number of outermost levels. Entry l counts what comes from senders
-  /// whose digits agree with the rank's own in the l outermost levels. So entry 0 counts
-  /// everything, and the last entry counts what the rank has itself. Redundant copies agree in
-  /// every level, since the nearest copy serves. Each term of a sum counts as an arrival. The span
-  /// is valid until the next call.
+  /// Returns the counts by number of outermost levels. Entry l counts the arrivals from senders
+  /// whose digits agree with the receiver's in the l outermost levels. So entry 0 counts all
+  /// arrivals, and the last entry counts what the rank sends to itself. Digits of redundant
+  /// dimensions always count as equal, since the nearest copy serves. Each term of a sum counts as
+  /// an arrival. The span is valid until the next call.
   std::span<const Arrivals> within(int rank);
 
  private:
-  /// Per number of outermost levels: what blocks with equal indices in these levels hold of one
-  /// interval, by these indices as one number.
+  /// Index: a number of outermost levels. Key: block indices in these levels, as one number. Value:
+  /// the counts over the blocks with these indices that overlap one interval.
   using Groups = std::vector<std::unordered_map<std::int64_t, Arrivals>>;
-  /// The counts along one axis. Ranks with equal block indices at both ends share an entry, and
-  /// those with equal indices at the receivers' end the groups.
+  /// The counts along one axis. Ranks with equal block indices at both ends share an entry. Ranks
+  /// with equal block indices at the receivers' end share the groups.
   struct Along {
-    std::vector<int> entry_of;  ///< by rank; empty if all ranks share the one entry
-    std::vector<std::vector<Arrivals>> entries;  ///< by a number of levels; filled on first use
+    std::vector<int> entry_of;  ///< index by rank; empty if all ranks share one entry
+    std::vector<std::vector<Arrivals>> entries;       ///< by number of levels; filled on first use
     std::unordered_map<std::int64_t, Groups> groups;  ///< by the receiver's indices as one number
   };
   const Distribution& senders() const { return adjoint_ ? needed_.iteration : home_; }
@@ -86,7 +87,8 @@ class ArrivalCounts {
   const Distribution& home_;
   const Needed& needed_;
   bool adjoint_;
-  /// by a number of outermost levels, as in within(): terms of a sum from such senders
+  /// By number of outermost levels, as in within(): the number of terms of a sum that come from
+  /// senders with these levels in common.
   std::vector<std::int64_t> terms_;
   std::array<Along, axis_count> along_;
   std::vector<Arrivals> within_;

@@ -25,7 +25,8 @@ struct Prediction {
 struct Plan {
   std::string name;            ///< "recommended", "sample", "H2", ...
   std::string network_source;  ///< path or bare name, as given
-  /// covers batch and input size; read_plan sets it even if the file has none
+  /// fingerprint of the network with its batch and input size; read_plan sets it even if the file
+  /// has none
   std::string network_fingerprint;
   NetworkOverrides overrides;  ///< batch always set
   int ranks = 1;               ///< ranks that the plan uses
@@ -55,16 +56,17 @@ struct PlanAndNetwork {
 /// Reads plan.json and the network that it names (relative to the working folder, else to the
 /// plan's folder). Throws InputError if the network's fingerprint differs (naming both), a layer is
 /// missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with
-/// its Rejection). `training`, if given, maps the training that the plan states to the one that the
-/// run uses. The fingerprint that is compared is that of the network with the plan's own training.
+/// its Rejection). `training`, if given, maps the training that the plan states to the training
+/// that the run uses. The compared fingerprint is that of the network with the plan's own training.
 PlanAndNetwork read_plan(const std::string& path,
                          const std::function<Training(const Training&)>& training = {});
 
-/// One decomposition for all layers. A layer for which it is illegal gets the nearest legal one,
-/// and `adjustments` lists these layers.
+/// A plan with one decomposition for all layers. A layer for which that is illegal gets the nearest
+/// legal decomposition, and `adjustments` lists these layers.
 Plan uniform_plan(const Network& network, const Decomposition& wanted);
-/// The same with a wish for each block, asked for the block's root layer. All wishes have `ranks`
-/// ranks. The plan has no name yet.
+/// A plan with a wished decomposition for each block, which `wish` returns for the block's root
+/// layer. All wishes have `ranks` ranks. Illegal wishes are adjusted as in uniform_plan(). The plan
+/// has no name yet.
 Plan plan_by_wish(const Network& network, int ranks,
                   const std::function<Decomposition(const Layer&)>& wish);
 

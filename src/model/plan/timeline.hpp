@@ -12,7 +12,7 @@ namespace stratplan {
 struct Span {
   int op = 0;  ///< index in the rank's program
   Seconds start{};
-  Seconds end{};  ///< for an exchange or a collective, includes waiting for the others
+  Seconds end{};  ///< for an exchange or a collective, includes waiting for other ranks
 };
 
 struct Timeline {
@@ -22,8 +22,8 @@ struct Timeline {
 
 /// How much of an iteration is captured once and replayed, instead of launched op by op.
 struct ReplayCount {
-  std::size_t segments = 0;  ///< runs of ops, each launched as one
-  /// ops in the segments, and ops of the whole program
+  std::size_t segments = 0;  ///< number of runs of ops that are each launched as one
+  /// number of ops in the segments, and of ops in the whole program
   std::size_t ops = 0, all_ops = 0;
 };
 
@@ -35,8 +35,8 @@ struct Timing {
   /// [rank][op of the program]: median duration over `steps`, or over the `launched` steps; empty
   /// if ops were replayed
   std::vector<std::vector<Seconds>> op_medians;
-  /// extra training steps after all others, in which each op was launched and timed on its own; 0:
-  /// the ops were timed during `steps`
+  /// number of extra training steps, after all others, in which each op was launched and timed on
+  /// its own; 0: the ops were timed during `steps`
   int launched = 0;
   Seconds median() const;
   Seconds quantile(double fraction) const;

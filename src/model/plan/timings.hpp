@@ -28,8 +28,8 @@ struct Timings {
   std::uint64_t seed = 0;
   std::string data;  ///< the training data set; empty: synthetic data
   Bytes memory{};    ///< allocated for buffers, on the worst rank
-  /// growth of the worst rank's process, or of its device's used memory, from before its first
-  /// buffer to the last step; 0: unknown
+  /// growth of the worst rank's process memory, or of its device's used memory, from before the
+  /// rank's first buffer to the last step; 0: unknown
   Bytes resident{};
   Timing timing;
   std::optional<ReplayCount> replays;  ///< rank 0's count; nothing if the backend does not replay

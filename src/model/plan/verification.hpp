@@ -13,7 +13,8 @@ struct VerificationResult {
   double gradient_difference = 0;
   std::string worst_tensor;  ///< a gradient, or "relu1.output"
   double tolerance = 0;      ///< limit for each of the differences
-  /// decisions at ReLUs and maxima that rounding reversed, undone before the comparison
+  /// number of decisions at ReLUs and maxima that rounding reversed; the runs are compared with
+  /// equal decisions
   std::int64_t turned = 0;
   bool passed = false;  ///< the loss and every tensor are within the tolerance
   friend bool operator==(const VerificationResult&, const VerificationResult&) = default;

@@ -9,7 +9,7 @@ namespace stratplan {
 
 template <class T>
 concept Clock = requires(T& clock) {
-  { clock.now() } -> std::same_as<Seconds>;  ///< since a fixed moment; never goes back
+  { clock.now() } -> std::same_as<Seconds>;  ///< time since a fixed moment; never decreases
 };
 
 struct SteadyClock {

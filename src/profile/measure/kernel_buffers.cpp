@@ -26,9 +26,10 @@ Bytes sum(const std::vector<Operand>& operands) {
   return bytes;
 }
 
-/// Returns the index of the write that shares its buffer with read `read`, or -1 if none does:
-/// kernels that work in place. Optimizers read weights, gradient and their state, then perhaps
-/// norms and overflows. They write weights, then their state.
+/// Returns the index in Operands::writes of the operand that shares its buffer with operand `read`
+/// of Operands::reads, because the kernel works in place; else -1. Optimizers read weights,
+/// gradient and their state, then perhaps norms and overflows. They write weights, then their
+/// state.
 int in_place(const Kernel& kernel, std::size_t read) {
   const KernelKind kind = kernel.kind;
   if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
@@ -71,8 +72,9 @@ std::vector<std::byte> sums(const Kernel& kernel) {
   return {bytes, bytes + values.size() * sizeof(double)};
 }
 
-/// Returns sums for DiceLoss. Each class is the label of half of the positions and has half of the
-/// sum of x, of which half is at the label.
+/// Returns the sums that DiceLoss reads. Each class is the label of half of the positions. Its x
+/// adds up to half of the number of positions, and half of this sum lies at positions with its
+/// label.
 std::vector<std::byte> class_sums(const Kernel& kernel) {
   const double half = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]) / 2;
   std::vector<double> values(static_cast<std::size_t>(3 * kernel.x[Axis::C]), half);
@@ -142,7 +144,7 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case LocalResponseBackward:
     case BatchNormBackwardSums: return {{1, true}};                            // dy
     case BinaryBackward: return {{kernel.operands().reads.size() - 1, true}};  // dy
-    case PreluGradient: return {{0, false}, {1, false}};  // both, for the other gradient
+    case PreluGradient: return {{0, false}, {1, false}};  // both operands, for the other gradient
     case DiceLoss: return {{0, false}};                   // labels, for the sums
     case SgdMomentum:
     case Sgd:
@@ -274,7 +276,7 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   backend_.synchronize(Stream::Compute);
 }
 
-/// Returns the places of the maxima of noise, computed by the forward kernel.
+/// Returns the indices of the maxima that the forward kernel finds in noise.
 std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
   Kernel forward = kernel;
   forward.kind = KernelKind::MaxPoolForward;

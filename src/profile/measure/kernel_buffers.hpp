@@ -1,8 +1,8 @@
 #pragma once
 // Memory in which kernels are measured as they would run in a program. The caches no longer hold a
-// run's buffers, except those that the op before would just have written. Buffers of successive
-// runs follow each other in large arenas. Buffers that are only read are never written, so their
-// numbers stay harmless.
+// run's buffers, except the buffers that the op before would just have written. Buffers of
+// successive runs follow each other in large arenas. Kernels never write buffers that are only
+// read, so the numbers in these buffers keep their range.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,7 +18,7 @@ using DeviceMemory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>
 DeviceMemory allocate(Backend& backend, Bytes bytes);
 
 /// Writes random numbers between 1/2 and 1, with random signs if requested, into device memory, and
-/// reads device memory. Like a kernel, it goes through the caches.
+/// reads device memory. Writes and reads go through the caches, like those of a kernel.
 class Noise {
  public:
   explicit Noise(Backend& backend, bool signs);
@@ -32,19 +32,19 @@ class Noise {
   std::map<DataType, std::vector<std::uint16_t>> narrow_;  ///< the same numbers, rounded
 };
 
-/// A read of a kernel that the op before has usually just written or read. Other reads (weights,
-/// saved activations) come from memory. The difference matters, because written data must still go
-/// back to memory.
+/// An operand of a kernel that the op before has usually just written, or just read. Other operands
+/// (weights, saved activations) come from memory. Written and read data differ, because written
+/// data must still go back to memory.
 struct RecentUse {
-  std::size_t read = 0;
-  bool written = true;
+  std::size_t read = 0;  ///< index in Operands::reads
+  bool written = true;   ///< false: the op before has read the operand
 };
 std::vector<RecentUse> recent_uses(const Kernel& kernel);
 
 class KernelBuffers {
  public:
-  /// `largest`: bytes of the reads, and of the writes, of the largest kernel to come. Arenas are at
-  /// least `arena` long each.
+  /// `largest`: the most bytes that any later kernel reads, or that any writes. Each of the two
+  /// arenas has at least `arena` bytes.
   KernelBuffers(Backend& backend, Bytes largest, Bytes arena);
 
   /// The buffers of one run.

@@ -10,31 +10,33 @@
 
 namespace stratplan {
 
-/// The runs of one kernel. Successive runs use successive sets of buffers. Batches count from 0.
+/// The runs of one kernel. Successive runs use successive sets of buffers. Runs are grouped in
+/// batches, which are numbered from 0.
 class KernelRuns {
  public:
-  /// All arguments must outlive this object. Arranges the buffers for the kernel. They may not be
-  /// arranged again while this object lives.
+  /// All arguments must outlive this object. Arranges the buffers for the kernel. The buffers must
+  /// not be arranged again while this object lives.
   KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend,
              KernelBuffers& buffers);
 
   /// Launches a single run.
   void launch(int run);
-  /// Sets the size of a batch to `most` runs. If there are fewer sets than that, the size is
-  /// rounded down to a multiple of the sets, so that every batch goes through all of them.
+  /// Sets the size of a batch to `most` runs. If there are fewer sets of buffers than `most`, the
+  /// size is rounded down to a multiple of the number of sets. Every batch then goes through all
+  /// sets.
   void batch(int most);
   int at_once() const { return at_once_; }
   /// Prepares run(batch); this is not timed. Launched runs then find in the caches the data that
   /// the op before them would have left there. Replayed runs begin with caches that the batches
-  /// before have filled with other sets. Data so small that all of it is still cached would come
-  /// from memory within the time of a launch.
+  /// before have filled with other sets. If the data of all sets is so small that it stays cached,
+  /// this does not matter: memory would deliver it within the time of a launch.
   void prepare(int batch);
   void run(int batch);
 
-  /// A sample is one batch, the last one that run_sample() runs. A replayed batch is enqueued while
-  /// the device runs another one, so that its sample excludes the host's launch time. begin() is
-  /// called between the two. A batch of one run is long compared with its launch, and is enqueued
-  /// alone.
+  /// A sample is the time of one batch: the last batch that run_sample() runs. A replayed batch is
+  /// enqueued while the device runs another batch, so that the sample excludes the host's launch
+  /// time. begin() is called between the two batches. A batch of one run is long compared with its
+  /// launch, and is enqueued alone.
   void prepare_sample(int sample);
   template <class Begin>
   void run_sample(int sample, const Begin& begin) {
@@ -46,8 +48,8 @@ class KernelRuns {
     run((sample + 1) * batches - 1);
   }
 
-  /// The most batches that are captured, each over other sets, and replayed in turn. They go
-  /// through all sets, or through the first ones if they have fewer runs than there are sets.
+  /// The most batches that are captured. Each uses other sets, and they are replayed in turn. They
+  /// go through all sets, or only through the first sets if there are more sets than captured runs.
   static constexpr int most_captured = 8;
 
  private:

@@ -31,8 +31,8 @@ class MessageBuffers {
 /// name as Measurement::choice and the medians of the other transports as Measurement::others.
 class LinkProfiler {
  public:
-  /// Most messages take little time, so many samples are affordable. Slow messages stop at
-  /// `patience`.
+  /// Most messages take little time, so many samples are affordable. For slow messages, sampling
+  /// stops at `patience`.
   static constexpr StoppingRule usual_rule{.least_samples = 20,
                                            .least_expensive = 2,
                                            .most_samples = 2000,

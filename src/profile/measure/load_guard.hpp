@@ -16,8 +16,8 @@ namespace stratplan {
 class LoadGuard {
  public:
   explicit LoadGuard(const Team& team) : team_(team), before_(read_cpu()) {}
-  /// Returns the share of the machine that other processes have used since construction. It is the
-  /// worst host's share, the same on all ranks. All ranks call this function.
+  /// Returns the share of the machine that other processes have used since construction. The result
+  /// is the largest share of any host, the same on all ranks. All ranks call this function.
   double foreign() const;
 
  private:
@@ -30,12 +30,12 @@ class LoadGuard {
 class ClockWatch {
  public:
   ClockWatch(Backend& backend, const Team& team) : backend_(backend), team_(team) {}
-  /// Reads the clock of this rank's device, in cycles per second; 0 if the device does not report
-  /// it.
+  /// Returns the clock rate of this rank's device, in cycles per second; 0 if the device does not
+  /// report its rate.
   double read();
   /// Returns the lower of two readings, relative to this rank's highest reading so far. The result
-  /// is the worst rank's, the same on all ranks; 1 if the clock is unknown. All ranks call this
-  /// function.
+  /// is the lowest share of any rank, the same on all ranks; 1 if the clock is unknown. All ranks
+  /// call this function.
   double share(double before, double after) const;
   double highest() const { return highest_; }
 

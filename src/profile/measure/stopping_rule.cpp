@@ -13,7 +13,7 @@ int StoppingRule::further_samples(std::span<const double> samples, Seconds spent
   if (spent >= patience || taken >= most_samples) return 0;
   if (taken < least_samples) return least_samples - taken;
   if (spent >= enough && relative_error_of_median(samples) <= precision) return 0;
-  // Takes as many samples again, as far as time allows, so that there are few rounds.
+  // Doubles the number of samples, as far as time allows, so that there are few rounds.
   const double each = std::max(spent.value / taken, 1e-9);
   const Seconds rest = (spent < enough ? enough : patience) - spent;
   const int affordable = static_cast<int>(std::min(rest.value / each + 1, 1e6));

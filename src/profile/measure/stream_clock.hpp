@@ -1,6 +1,6 @@
 #pragma once
-// A clock on a device's compute stream. At the time that it returns, all work enqueued before has
-// ended, and work enqueued afterwards has not begun.
+// A clock on a device's compute stream. now() returns the moment at which all work enqueued before
+// has ended and no work enqueued afterwards has begun.
 #include <utility>
 
 #include "profile/measure/clock.hpp"

@@ -127,7 +127,8 @@ void Connection::begin_frame() {
   }
 }
 
-/// Makes room for the arriving frame, which nobody expects yet.
+/// Returns an entry of early_ with memory for the arriving frame, which receive() does not expect
+/// yet.
 Connection::Early& Connection::new_early() {
   if (spare_.empty()) spare_.emplace_back();
   early_.splice(early_.end(), spare_, spare_.begin());
@@ -145,7 +146,7 @@ void Connection::end_frame() {
     return;
   }
   early_.back().complete = true;
-  const auto wanted = waiting_for(header_.channel);  // it may have been expected meanwhile
+  const auto wanted = waiting_for(header_.channel);  // receive() may expect the frame by now
   if (wanted != expected_.end()) deliver(std::prev(early_.end()), wanted);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// The base of communicators that wrap another one: forwards all calls that they do not override.
+// The base of communicators that wrap another communicator. It forwards all calls that they do not
+// override, except transport().
 #include "runtime/device/communicator.hpp"
 
 namespace stratplan {

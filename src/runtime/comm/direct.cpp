@@ -24,8 +24,8 @@ void DirectCommunicator::reduce_scatter(Stream stream, Group group, const void* 
   staged_.reduce_scatter(stream, group, input, output, counts, type);
 }
 
-/// For a group of one, which only copies, MpiCommunicator uses memcpy, which cannot read device
-/// memory; so staging copies.
+/// For a group of one rank, MpiCommunicator copies with memcpy, which cannot read device memory. So
+/// staged_ makes this copy.
 void DirectCommunicator::all_gather(Stream stream, Group group, const void* input, void* output,
                                     std::span<const std::int64_t> counts, DataType type) {
   if (counts.size() == 1) return staged_.all_gather(stream, group, input, output, counts, type);

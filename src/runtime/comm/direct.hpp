@@ -1,18 +1,18 @@
 #pragma once
-// Communication between addresses of a device by a communicator for host memory that also takes
-// device addresses: an MPI that was built for that ("CUDA-aware").
+// Communication between device addresses by a communicator that takes both host addresses and
+// device addresses: an MPI library that was built for that ("CUDA-aware").
 #include "runtime/comm/staged.hpp"
 
 namespace stratplan {
 
 /// Each call first waits, on the host, for all work enqueued on the stream of Stream::Compute.
-/// Messages, all-gathers, and all-reduces of types that MPI knows use device addresses directly.
-/// Reduce-scatters and all-reduces of narrow types add on the host, so they are staged through host
-/// memory.
+/// Exchanges, all-gathers, and all-reduces of MPI's own types pass device addresses to MPI. Other
+/// sums (reduce-scatters, and all-reduces of narrow types) are added on the host, so they are
+/// staged through host memory.
 class DirectCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both must outlive this object. Addresses are those of `backend`; `inner` must be able to read
-  /// and write them.
+  /// Both arguments must outlive this object. Addresses are those of `backend`; `inner` must be
+  /// able to read and write them.
   DirectCommunicator(Communicator& inner, Backend& backend)
       : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
 

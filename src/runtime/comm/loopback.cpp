@@ -30,13 +30,15 @@ struct Call {
   }
 };
 
-/// A collective in progress. Members leave the addresses of their buffers; the last to arrive does
-/// the work for all.
+/// A collective in progress. Each member leaves the addresses of its buffers. The last member to
+/// arrive does the work for all members.
 struct Meeting {
   std::vector<int> ranks;
-  std::vector<const void*> inputs;  ///< per member
+  std::vector<const void*> inputs;  ///< by member
   std::vector<void*> outputs;
-  Call call;  ///< of the first member to arrive; members stay in the call until all have arrived
+  /// the arguments of the first member to arrive; valid, because members stay in the call until all
+  /// have arrived
+  Call call;
   std::size_t arrived = 0;
   std::int64_t completed = 0;  ///< number of collectives completed so far
 };
@@ -94,7 +96,7 @@ void perform(const Meeting& meeting) {
 }
 
 /// The shared state of all ranks. One lock protects everything, including copies. That is simple,
-/// and a rank that unwinds after another's failure cannot free a buffer that is being read.
+/// and a rank that unwinds after another rank's failure cannot free a buffer that is being read.
 class World {
  public:
   explicit World(int ranks) : stuck_at_(static_cast<std::size_t>(ranks), 0) {
@@ -219,8 +221,9 @@ class World {
     condition_.notify_all();
   }
 
-  /// Whether all ranks are stuck. A rank is stuck if its condition did not hold at the latest
-  /// version of the shared state. If all are stuck, nothing will ever change.
+  /// Whether all ranks are stuck. A rank is stuck if the condition for which it waits did not hold
+  /// at the latest version of the shared state. If all ranks are stuck, the state will never
+  /// change.
   bool all_stuck() const {
     return std::all_of(stuck_at_.begin(), stuck_at_.end(),
                        [this](std::int64_t at) { return at == version_ || at == finished; });
@@ -233,7 +236,7 @@ class World {
           fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what(), failed_rank_));
   }
 
-  /// Waits until ready(). `what` returns the purpose of the wait, for messages.
+  /// Waits until ready(). `what` returns the purpose of the wait, for error messages.
   template <class What, class Ready>
   void wait(Lock& lock, int rank, What what, Ready ready) {
     for (;;) {

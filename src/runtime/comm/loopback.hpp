@@ -1,7 +1,7 @@
 #pragma once
 // Ranks as threads of one process: for tests, for verification and for machines without MPI. Sums
-// are deterministic, because every element is added in rank order. Nothing hangs. If a rank fails,
-// the ranks that wait for it get an error; so do all ranks if they wait for each other.
+// are deterministic, because every element is added in rank order. No rank hangs. If a rank fails,
+// the ranks that wait for it get an error. If all ranks wait for each other, all get an error.
 #include <functional>
 
 #include "runtime/device/communicator.hpp"

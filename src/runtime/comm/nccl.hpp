@@ -13,7 +13,8 @@ namespace stratplan {
 
 struct NcclOptions {
   Seconds timeout{300};  ///< time without an answer after which a call fails
-  /// most blocks (CTAs) of one of NCCL's kernels; each takes a multiprocessor from other kernels
+  /// upper limit on the blocks (CTAs) of one NCCL kernel; each block takes a multiprocessor from
+  /// other kernels
   int most_ctas = 16;
 };
 
@@ -22,8 +23,8 @@ struct NcclOptions {
 /// needs the result waits for the call's stream, by an event or by synchronize(). `bootstrap`
 /// connects the ranks, and serves as their barrier. `groups` are those of this rank's program;
 /// collectives of other groups are a bug. Called by all ranks; the arguments must outlive the
-/// communicator. NCCL chooses the order of sums. They are equal on all members, and each time on
-/// the same machine.
+/// communicator. NCCL chooses the order of additions. Sums are equal on all members, and in every
+/// run on the same machine.
 ///
 /// Kernels and calls may be captured into a CUDA graph in any mode but cudaStreamCaptureModeGlobal,
 /// because NCCL enqueues from threads of its own. Each call must have been made before without
@@ -31,9 +32,9 @@ struct NcclOptions {
 /// communicator, whose destructor waits for their end.
 ///
 /// A failed call, or one without an answer within the timeout, throws a CommunicationError that
-/// names the call and the ranks, and aborts all work under way. Destruction by an exception aborts
-/// it too. Throws EnvironmentError if the backend has no CUDA streams, or if a device or library is
-/// missing.
+/// names the call and the ranks, and aborts all calls under way. Destruction by an exception also
+/// aborts them. Throws EnvironmentError if the backend has no CUDA streams, or if a device or
+/// library is missing.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend,
                                                      const std::vector<CollectiveGroup>& groups,
                                                      const NcclOptions& options = {});

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that are processes of one machine and communicate over sockets: the environment variables
-// by which such a process knows its rank and its sockets.
+// The environment variables that give a process its rank and its sockets, for ranks that are
+// processes of one machine and communicate over sockets.
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// Returns the variables of one rank, "NAME=value" each. `sockets` are the descriptors that it
-/// inherits, by peer.
+/// Returns the variables of one rank, "NAME=value" each. `sockets` are the descriptors that the
+/// rank's process inherits, by peer.
 std::vector<std::string> rank_environment(int rank, const std::vector<int>& sockets);
 
 /// Whether this process has these variables, which means that job/processes started it.

@@ -1,6 +1,6 @@
 #pragma once
-// A decorator that notes in the flight recorder when its rank waits for others. If a job stands
-// still, the rank that does not wait is the one to blame.
+// A decorator that notes in the flight recorder when its rank waits for other ranks. If a job
+// stands still, a rank that does not wait is to blame.
 #include "runtime/comm/decorator.hpp"
 #include "runtime/watch/flight_recorder.hpp"
 

@@ -1,7 +1,7 @@
-// The communicator over sockets. A call starts all its sends and receives at once and moves
-// whatever can move next (poll), so no order of sends and receives can deadlock. Collectives
-// exchange pieces directly between all members and add them in rank order. For the few ranks of one
-// machine this moves as few bytes as a ring, in fewer rounds.
+// The communicator over sockets. A call starts all its sends and receives at once and moves the
+// bytes of any socket that is ready (poll), so no order of sends and receives can deadlock.
+// Collectives exchange pieces directly between all members and add them in rank order. For the few
+// ranks of one machine this moves as few bytes as a ring, in fewer rounds.
 #include "runtime/comm/socket.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ namespace {
 
 enum class Verb : std::uint32_t { AllReduce, ReduceScatter, AllGather, Barrier };
 
-/// The highest bit separates groups from the tags of exchanges.
+/// Returns the channel of a group's collectives. The highest bit separates such channels from the
+/// tags of exchanges.
 std::uint32_t channel_of(const std::vector<int>& ranks) {
   return Fnv1a().add_each(ranks).folded() | 0x80000000U;
 }
@@ -38,7 +39,8 @@ std::uint32_t call_of(Verb verb, DataType type, std::span<const std::int64_t> co
   return hash.add_each(counts).folded();
 }
 
-/// terms[0][i] + terms[1][i] + ..., in that order; `result` may be one of the terms.
+/// Computes result[i] = terms[0][i] + terms[1][i] + ..., in that order. `result` may be one of the
+/// terms.
 template <class T>
 void sum(const std::vector<const std::byte*>& terms, std::int64_t count, std::byte* result) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -145,7 +147,7 @@ class SocketCommunicator final : public Communicator {
   Connection& connection(int peer) {
     if (peer < 0 || peer >= size())
       throw CommunicationError(
-          fmt::format("rank {} sends to rank {}, but there are {}", rank_, peer, size()));
+          fmt::format("rank {} sends to rank {}, but there are {} ranks", rank_, peer, size()));
     return *connections_[static_cast<std::size_t>(peer)];
   }
 
@@ -170,7 +172,8 @@ class SocketCommunicator final : public Communicator {
       std::memcpy(received->data, sent.data, static_cast<std::size_t>(sent.bytes.value));
   }
 
-  /// Reduce-scatter: each member receives all members' terms of its piece and adds them.
+  /// Reduce-scatter: each member receives, from all members, the terms of its own piece and adds
+  /// them.
   void add_pieces(const Members& members, const std::byte* input, std::byte* output,
                   std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type), mine = counts[members.index];
@@ -222,7 +225,7 @@ class SocketCommunicator final : public Communicator {
       }
       if (::poll(polled_.data(), polled_.size(), -1) < 0 && errno != EINTR)
         throw CommunicationError(
-            fmt::format("rank {} cannot wait for the others: {}", rank_, std::strerror(errno)));
+            fmt::format("rank {} cannot wait for other ranks: {}", rank_, std::strerror(errno)));
       for (std::size_t peer = 0; peer < polled_.size(); ++peer) {
         if (polled_[peer].revents & (POLLIN | POLLHUP | POLLERR)) connections_[peer]->read_some();
         if (polled_[peer].revents & POLLOUT) connections_[peer]->write_some();

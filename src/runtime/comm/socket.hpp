@@ -1,7 +1,8 @@
 #pragma once
-// Ranks as processes of one machine, without MPI. Each pair of ranks shares a connected stream
-// socket that is made before the processes start. So there are no names, no ports and nothing to
-// clean up. Sums are added in rank order, as over loopback, so results are deterministic.
+// Ranks as processes of one machine, without MPI. Each pair of ranks shares a connected pair of
+// stream sockets that is made before the processes start. So there are no names, no ports and
+// nothing to clean up. Sums are added in rank order, as over loopback, so results are
+// deterministic.
 #include <memory>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace stratplan {
 
 /// Makes this rank's communicator. `sockets` holds one stream socket per rank, connected to that
 /// rank, and -1 at this rank's own place. The communicator owns the sockets. Its calls throw a
-/// CommunicationError that names the peer: it has ended, sends a message of another size, or calls
-/// another collective.
+/// CommunicationError that names the peer if the peer has ended, sends a message of another size,
+/// or calls another collective.
 std::unique_ptr<Communicator> make_socket_communicator(int rank, const std::vector<int>& sockets);
 
 /// Connects every two ranks by a socket pair; returns the descriptors as [rank][peer]. Throws

@@ -113,7 +113,7 @@ void StagedCommunicator::reduce_scatter(Stream stream, Group group, const void* 
   end(stream);
 }
 
-/// The host buffer is always used in place, even if input and output differ on the device.
+/// On the host the all-gather is always in place, even if input and output differ on the device.
 void StagedCommunicator::all_gather(Stream stream, Group group, const void* input, void* output,
                                     std::span<const std::int64_t> counts, DataType type) {
   const std::size_t index = index_in(group);

@@ -2,7 +2,7 @@
 // Communication between addresses of a device through the host. Data to send are downloaded,
 // another communicator moves them between host buffers, and received data are uploaded. That
 // communicator may use threads that share a device (comm/loopback.hpp, deterministic), sockets, or
-// an MPI that does not know devices.
+// an MPI library that does not take device addresses.
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -14,11 +14,12 @@
 namespace stratplan {
 
 /// Each call first waits, on the host, for all work enqueued on the stream of Stream::Compute, and
-/// for the download. Without overlap it returns when the received data are on the device. With
-/// overlap, poll() or synchronize() uploads them after they have arrived. Host buffers are kept.
+/// for the download. Without overlap, the call returns when the received data are on the device.
+/// With overlap, poll() or synchronize() uploads the data after they have arrived. Host buffers are
+/// kept for later calls.
 class StagedCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both must outlive this object. Addresses are those of `backend`.
+  /// Both arguments must outlive this object. Addresses are those of `backend`.
   StagedCommunicator(Communicator& inner, Backend& backend);
   ~StagedCommunicator() override;
 
@@ -56,7 +57,7 @@ class StagedCommunicator final : public CommunicatorDecorator {
     std::vector<Parcel> sends, receives;
     std::vector<Upload> uploads;
   };
-  /// The first `used` calls are under way; the others are kept for reuse.
+  /// The calls of one stream. The first `used` calls are under way; the rest are kept for reuse.
   struct Calls {
     std::vector<std::unique_ptr<Call>> all;
     std::size_t used = 0;

@@ -19,7 +19,8 @@ Communicator& TransportsCommunicator::transport(const std::string& name) {
   const auto known = transports_.find(name);
   if (known == transports_.end())
     throw EnvironmentError(fmt::format(
-        "the plan uses transport {}, which is not available here; --communicator sets one for all",
+        "the plan uses transport {}, which is not available here; --communicator sets one "
+        "transport for all transfers",
         name));
   return *known->second;
 }

@@ -8,13 +8,13 @@
 
 namespace stratplan {
 
-/// Exchanges and collectives without a named transport use the first communicator. Waiting for a
-/// stream waits for the calls of all transports on it.
+/// Exchanges and collectives without a named transport use the first communicator. synchronize()
+/// waits for the calls of all transports on the stream.
 class TransportsCommunicator final : public CommunicatorDecorator {
  public:
-  /// `first` must outlive this object. Others are added by add().
+  /// `first` must outlive this object. add() adds further communicators.
   explicit TransportsCommunicator(Communicator& first) : CommunicatorDecorator(first) {}
-  /// Adds a transport. `communicator` must outlive this object, and may be the first.
+  /// Adds a transport. `communicator` must outlive this object, and may be the first communicator.
   void add(const std::string& name, Communicator& communicator) {
     transports_[name] = &communicator;
   }

@@ -14,12 +14,12 @@ constexpr std::string_view cuda_tf32 = "cuda:tf32";
 }  // namespace
 
 std::unique_ptr<CapturedWork> Backend::capture(const std::function<void()>&) {
-  SP_ASSERT(captures(), "the {} backend captures nothing", name());
+  SP_ASSERT(captures(), "the {} backend cannot capture work", name());
   return nullptr;
 }
 
 void Backend::replay(CapturedWork&) {
-  SP_ASSERT(captures(), "the {} backend captures nothing", name());
+  SP_ASSERT(captures(), "the {} backend cannot capture work", name());
 }
 
 void Backend::enqueue_traffic(Stream, const EmulatedTraffic&, void*, const void*, Bytes) {

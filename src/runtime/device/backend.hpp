@@ -1,7 +1,7 @@
 #pragma once
-// A device and its kernels. enqueue() returns at once; results are there after synchronize() or
-// after an event. On a processor, work has finished when enqueue() returns. Buffers belong to the
-// backend, and no other code dereferences them.
+// A device and its kernels. enqueue() returns at once; results are complete after synchronize() or
+// after an event. If the device is the host's processor, work has finished when enqueue() returns.
+// Buffers belong to the backend, and no other code dereferences them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -39,7 +39,7 @@ struct KernelContext {
   std::string_view layer;
   Region region;  ///< where the output lies in its global tensor
   Shape global;
-  double momentum = 0;  ///< of the optimizer, as all members from here on
+  double momentum = 0;  ///< a setting of the optimizer, as are the members up to `trust`
   double weight_decay = 0;
   double beta1 = 0.9;                   ///< Adam
   double beta2 = 0.999;                 ///< Adam
@@ -78,12 +78,13 @@ class Backend {
   static constexpr Event none = -1;
 
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;  ///< as make_backend knows it
-  /// Device memory, aligned to 64 bytes at least. Throws EnvironmentError if there is none left.
+  virtual std::string name() const = 0;  ///< the name that make_backend takes
+  /// Allocates device memory, aligned to 64 bytes at least. Throws EnvironmentError if too little
+  /// memory is left.
   virtual void* allocate(Bytes bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
-  /// Host memory for fast uploads and downloads, aligned to 64 bytes; pinned if the driver can.
-  /// Throws EnvironmentError if there is none left.
+  /// Allocates host memory for fast uploads and downloads, aligned to 64 bytes. The memory is
+  /// pinned if the driver can pin it. Throws EnvironmentError if too little memory is left.
   virtual void* allocate_host(Bytes bytes) {
     void* memory = std::aligned_alloc(64, (static_cast<std::size_t>(bytes.value) / 64 + 1) * 64);
     if (memory == nullptr)
@@ -91,8 +92,8 @@ class Backend {
     return memory;
   }
   virtual void release_host(void* memory) noexcept { std::free(memory); }
-  /// Names of the implementations that are worth measuring. The first is the one that the backend's
-  /// rule chooses. None if there is no choice.
+  /// Returns the names of the implementations that are worth measuring. The backend's rule chooses
+  /// the first of them. Empty if there is nothing to choose.
   virtual std::vector<std::string> choices(const Kernel&) { return {}; }
   /// Prepares a kernel. `choice` is one of choices(kernel); empty: the backend's rule chooses.
   /// Throws EnvironmentError if this backend has no such implementation.
@@ -109,20 +110,20 @@ class Backend {
   /// Records an event: the moment at which the stream reaches this point. `again` is an earlier
   /// event that may be reused, or `none`.
   virtual Event record(Stream stream, Event again = none) = 0;
-  /// Time between two events. Their streams must have been synchronized after them.
+  /// Returns the time between two events. The events' streams must have been synchronized since.
   virtual Seconds elapsed(Event from, Event to) = 0;
-  /// Makes the stream wait for an event, not the host.
+  /// Makes the stream wait for an event; the host does not wait.
   virtual void wait(Stream stream, Event event) = 0;
-  /// How many runs of a kernel to time together, because launches and events take time themselves.
-  /// For captured runs it is the upper limit.
+  /// Returns how many runs of a kernel are timed together, because launches and events take time
+  /// themselves. For captured runs this number is an upper limit.
   virtual int runs_per_timing() const { return 1; }
   virtual void synchronize(Stream stream) = 0;
   /// Whether work can be captured and replayed, which saves the launches of single kernels.
   virtual bool captures() const { return false; }
-  /// Calls `enqueue`, and records the work that it puts on the streams and their waits for each
-  /// other, instead of running it. Meanwhile the host may not wait or allocate, and every kernel
-  /// must have run before. Throws the errors of `enqueue`, and EnvironmentError if the device
-  /// cannot capture. Requires captures().
+  /// Calls `enqueue`. The work that `enqueue` puts on the streams is recorded instead of run, and
+  /// so are the waits of streams for each other. `enqueue` may not wait on the host or allocate,
+  /// and every kernel must have run before. Throws the errors of `enqueue`, and EnvironmentError if
+  /// the device cannot capture. Requires captures().
   virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
   /// Enqueues captured work, as a whole, on the stream of Stream::Compute.
   virtual void replay(CapturedWork& work);
@@ -135,29 +136,30 @@ class Backend {
   virtual double clock() { return 0; }
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }
-  /// Copies traffic.bytes from `from` to `to`, and starts over at the end of the buffers. Both have
-  /// `buffer` bytes, at least one MiB. Requires emulates_traffic().
+  /// Copies traffic.bytes from `from` to `to`, and starts over at the end of the buffers. Both
+  /// buffers have `buffer` bytes, at least one MiB. Requires emulates_traffic().
   virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to,
                                const void* from, Bytes buffer);
   /// The stream's handle in the device's libraries (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };
 
-/// Whether the name is "cuda" or "cuda:tf32", which lets tensor cores round the factors of
-/// convolutions to 10 bits.
+/// Whether the name is "cuda" or "cuda:tf32". Under "cuda:tf32" tensor cores may round the factors
+/// of convolutions to 10 bits.
 bool is_cuda(std::string_view name);
 /// For backends that compute only on floats: throws EnvironmentError if the kernel belongs to mixed
 /// precision.
 void require_single_precision(const Kernel& kernel, const std::string& backend);
-/// Makes a backend by name: "reference", "cpu" or one of is_cuda(). `threads`: per rank, on
-/// processors. Throws UsageError for another name, and EnvironmentError that names the CMake option
-/// if the backend was not built.
+/// Makes a backend by name: "reference", "cpu", or a name for which is_cuda() holds. `threads` is
+/// the cpu backend's number of threads per rank. Throws UsageError for another name, and
+/// EnvironmentError that names the CMake option if the backend was not built.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
-/// Plain loops without packages: the executable specification, always built (runtime/reference).
+/// Backend of plain loops, without packages: the executable specification, always built
+/// (runtime/reference).
 std::unique_ptr<Backend> make_reference_backend();
-/// oneDNN and loops of this project (runtime/cpu, or runtime/stub).
+/// Backend of oneDNN and this project's own loops (runtime/cpu, or runtime/stub).
 std::unique_ptr<Backend> make_cpu_backend(int threads);
-/// cuDNN and kernels of this project (runtime/cuda, or runtime/stub).
+/// Backend of cuDNN and this project's own kernels (runtime/cuda, or runtime/stub).
 std::unique_ptr<Backend> make_cuda_backend(bool tf32);
 /// Globally unique names of the CUDA devices that this process may use; none without a driver.
 std::vector<std::string> cuda_devices();
@@ -168,7 +170,7 @@ struct PartInfo {
   bool built = false;
   std::string description;
   std::map<std::string, std::string>
-      versions{};  ///< of its packages, by name, if there is more than one
+      versions{};  ///< versions of the part's packages, by name, if there is more than one package
 };
 PartInfo cpu_part();
 /// Returns the backend's name and, if it depends on packages, their versions. Timings are

@@ -15,7 +15,7 @@ bool disjoint(const CollectiveGroup& a, const CollectiveGroup& b) {
   return std::none_of(a.ranks.begin(), a.ranks.end(), [&](int rank) { return holds(b, rank); });
 }
 
-/// Stream, number of ranks, ranks; one group after the other.
+/// Encodes each group as its stream, its number of ranks, and its ranks.
 std::vector<std::int32_t> encode(const std::vector<CollectiveGroup>& groups) {
   std::vector<std::int32_t> text;
   for (const CollectiveGroup& group : groups) {

@@ -17,19 +17,19 @@ struct CollectiveGroup {
   friend auto operator<=>(const CollectiveGroup&, const CollectiveGroup&) = default;
 };
 
-/// Returns the groups of one rank's program, each once.
+/// Returns the groups of one rank's program, each group once.
 std::vector<CollectiveGroup> groups_of(const Program& program);
 
-/// Returns the groups of all ranks, each once and in the same order on every rank. Called by all
+/// Returns the groups of all ranks, each group once, in the same order on every rank. Called by all
 /// ranks.
 std::vector<CollectiveGroup> gather_groups(const std::vector<CollectiveGroup>& mine,
                                            Communicator& communicator);
 
-/// Divides the groups into rounds. Groups of a round have no rank in common, so that one split can
-/// make them: there each rank names at most one group.
+/// Divides the groups into rounds. Groups of a round have no rank in common. So one split can make
+/// all groups of a round, because each rank names at most one group in a split.
 std::vector<std::vector<CollectiveGroup>> rounds_of(const std::vector<CollectiveGroup>& groups);
 
-/// Returns the index of the rank's group in a round, or -1.
+/// Returns the index of the rank's group in a round; -1 if the rank is in no group of the round.
 int group_with(int rank, const std::vector<CollectiveGroup>& round);
 
 }  // namespace stratplan

@@ -1,8 +1,8 @@
 #pragma once
-// The interface for messages and collectives between ranks. Like the backend's, its calls may
-// return before the data has moved; synchronize() waits. Every rank of a group calls the same
-// collectives in the same order, which lower() fixes. All failures between ranks are
-// CommunicationErrors. comm/README.md lists the implementations.
+// The interface for messages and collectives between ranks. Calls may return before the data has
+// moved; synchronize() waits for the data. Every rank of a group calls the same collectives in the
+// same order, which lower() fixes. All failures between ranks are CommunicationErrors.
+// comm/README.md lists the implementations.
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -34,7 +34,7 @@ class Communicator {
   /// direction. Sender and receiver must name the same size.
   virtual void exchange(Stream stream, std::span<const Parcel> sends,
                         std::span<const Parcel> receives, int tag) = 0;
-  /// Sums over the group, in place. All counts are in elements.
+  /// Sums over the group, in place. The counts of this and the next functions are in elements.
   virtual void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                           DataType type) = 0;
   /// Sums `input`, which holds counts[0] + counts[1] + ... elements, over the group. The i-th
@@ -45,15 +45,15 @@ class Communicator {
   /// `input` may be this rank's piece of `output`.
   virtual void all_gather(Stream stream, Group group, const void* input, void* output,
                           std::span<const std::int64_t> counts, DataType type) = 0;
-  /// Returns when all ranks have called it.
+  /// Returns when all ranks have called barrier().
   virtual void barrier() = 0;
   /// Waits until all calls on the stream have finished.
   virtual void synchronize(Stream stream) = 0;
-  /// Whether calls should return before the data has moved. By default they may block, which is
-  /// faster between cores of one node.
+  /// Sets whether calls should return before the data has moved. By default calls may block, which
+  /// is faster between cores of one node.
   virtual void overlap(bool) {}
   /// Lets communication on the stream progress, for libraries without a thread for that (Open MPI).
-  /// Returns whether all of it has finished.
+  /// Returns whether all communication on the stream has finished.
   virtual bool poll(Stream) { return true; }
   /// Returns the communicator for the named transport (partition/execution.hpp), or `*this` if
   /// there is only one. synchronize(), poll() and barrier() of this object cover all its
@@ -67,7 +67,7 @@ class Communicator {
   virtual void replayed() {}
 };
 
-/// The number of elements of all members together.
+/// Returns the number of elements of all members together.
 inline std::int64_t total(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }

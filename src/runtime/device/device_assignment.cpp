@@ -51,7 +51,7 @@ std::vector<DeviceAssignment> gather_assignments(const DeviceAssignment& mine,
 }
 
 std::vector<int> choose_devices(const std::vector<DeviceAssignment>& assignments) {
-  std::map<std::int32_t, int> assigned;  // by node
+  std::map<std::int32_t, int> assigned;  // by node: number of ranks so far
   std::vector<int> chosen;
   for (const DeviceAssignment& assignment : assignments) {
     const int place = assigned[assignment.node]++;
@@ -63,7 +63,7 @@ std::vector<int> choose_devices(const std::vector<DeviceAssignment>& assignments
 
 bool share_devices(const std::vector<DeviceAssignment>& assignments) {
   const std::vector<int> chosen = choose_devices(assignments);
-  std::set<std::pair<std::int32_t, std::int32_t>> taken;  // node and device
+  std::set<std::pair<std::int32_t, std::int32_t>> taken;  // pairs (node, device)
   for (std::size_t rank = 0; rank < assignments.size(); ++rank)
     if (chosen[rank] >= 0 &&
         !taken

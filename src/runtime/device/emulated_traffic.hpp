@@ -9,7 +9,7 @@ namespace stratplan {
 struct EmulatedTraffic {
   int blocks = 0;
   Bytes bytes{};           ///< copied by all blocks together: read once and written once
-  double bytes_per_s = 0;  ///< at most
+  double bytes_per_s = 0;  ///< upper limit of the speed
 };
 
 }  // namespace stratplan

@@ -86,7 +86,7 @@ inline float nearest(DataType type, float value) {
   return type == DataType::F16 ? float{Float16(value)} : float{Bfloat16(value)};
 }
 
-/// Convert between floats and a narrow type (is_narrow()).
+/// widen() and narrow() convert between floats and a narrow type (is_narrow()).
 inline void widen(DataType type, const void* from, float* to, std::int64_t count) {
   if (type == DataType::F16)
     std::copy_n(static_cast<const Float16*>(from), count, to);

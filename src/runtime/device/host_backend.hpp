@@ -84,7 +84,8 @@ class HostBackend : public Backend {
 };
 
 /// Returns the factor by which LARS scales a tensor's gradient. `squared_norms` holds the sums of
-/// squares of weights and gradient. The factor is 1 if either is zero (a new or a frozen tensor).
+/// squares of weights and gradient. The factor is 1 if either norm is zero (a new or frozen
+/// tensor).
 inline double lars_scale(const double* squared_norms, const KernelContext& context) {
   const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
   return weights > 0 && gradient > 0
@@ -92,7 +93,7 @@ inline double lars_scale(const double* squared_norms, const KernelContext& conte
              : 1;
 }
 
-/// Asserts that kinds with a single shape have it both in x and in y.
+/// Asserts that x and y are equal in kernels of a kind with a single shape.
 inline void check_shapes(const Kernel& kernel) {
   const bool two_shapes = kernel.has<ConvolutionAttributes, BiasAttributes, PoolAttributes,
                                      MeanAttributes, CopyAttributes, UpsampleAttributes, Binary>();

@@ -1,6 +1,6 @@
 #pragma once
-// The cuda backend's scratch memory on a device that is not here. cuDNN makes its plans from the
-// device's description alone.
+// The cuda backend's scratch memory on a device that this machine does not have. cuDNN makes its
+// plans from the device's description alone.
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,11 +10,11 @@
 namespace stratplan {
 
 struct OfflineDevice {
-  std::string library;  ///< "cuDNN 9.19.0"; answers stay the same for the same library
-  /// Returns the scratch memory of the kernel that the backend would choose without measurements.
-  /// For contractions it belongs to the first plan that cuDNN proposes and that can be made without
-  /// a driver. A contraction takes milliseconds, other kernels take no time. May be called from any
-  /// thread. Throws EnvironmentError if there is no plan.
+  std::string library;  ///< "cuDNN 9.19.0"; sizes stay the same for the same library
+  /// Returns the scratch memory of the implementation that the backend would choose without
+  /// measurements. For contractions this is the first plan that cuDNN proposes and that can be made
+  /// without a driver. A call takes milliseconds for a contraction, and no time for other kernels.
+  /// May be called from any thread. Throws EnvironmentError if there is no plan.
   std::function<Bytes(const Kernel&)> workspace;
 };
 

@@ -7,7 +7,8 @@
 namespace stratplan {
 namespace {
 
-/// Returns the value of a line of /proc/self/status, such as "VmRSS:  1234 kB"; 0 if there is none.
+/// Returns the value of line `key` in /proc/self/status, such as "VmRSS:  1234 kB"; 0 if there is
+/// no such line.
 Bytes status(const std::string& key) {
   std::ifstream file("/proc/self/status");
   for (std::string word; file >> word;) {
@@ -17,8 +18,8 @@ Bytes status(const std::string& key) {
   return {0};
 }
 
-/// Resets the peak of the resident set (proc(5), clear_refs). If that is not allowed, the peak is
-/// that since the process began, which is not smaller.
+/// Resets the peak of the resident set (proc(5), clear_refs). If that is not allowed, Linux reports
+/// the peak since the process began, which is not smaller.
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace

@@ -6,8 +6,9 @@
 namespace stratplan {
 namespace {
 
-/// Counts the labels whose channel has the greatest value. Ranks that hold copies of a position all
-/// count it. Every position has equally many copies, so the share stays right.
+/// Counts the labels whose channel has the greatest value (hits). All ranks that hold a copy of a
+/// position count the position. Every position has equally many copies, so the fraction of hits is
+/// right.
 class Hits {
  public:
   Hits(const Program& program, Executor& executor) : program_(program), executor_(executor) {}
@@ -31,7 +32,7 @@ class Hits {
     positions_ += std::ssize(labels_);
   }
 
-  /// Returns the share of hits over all ranks; nothing if there were no labels.
+  /// Returns the fraction of hits over all ranks; nothing if there were no labels.
   std::optional<double> share(Communicator& communicator) const {
     std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
     communicator.all_reduce(Stream::Compute, all_ranks(communicator), sums.data(), sums.size(),

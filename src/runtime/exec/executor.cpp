@@ -118,8 +118,8 @@ PreparedKernel* Executor::prepare(const Kernel& kernel) {
   return place->second.get();
 }
 
-/// Groups an exchange's messages by transport. The parts are in order of TransportId, the same on
-/// all ranks, because each transport may wait for the other ranks.
+/// Groups an exchange's messages by transport. The parts are in the order of TransportId. All ranks
+/// need the same order, because each transport may wait for the other ranks.
 std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeOp& exchange) const {
   std::map<TransportId, PartOfExchange> parts;
   const auto part = [&](const Message& message) -> PartOfExchange& {
@@ -162,7 +162,7 @@ void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
 
 void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 
-/// Uploads the numbers that change from step to step, for kernels to read.
+/// Uploads the StepNumbers of this iteration, which kernels read.
 void Executor::tell(std::int64_t iteration) {
   *static_cast<StepNumbers*>(told_.get()) = settings_.numbers_at(iteration);
   backend_.upload(compute_stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
@@ -191,7 +191,7 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     recorder_.begin({iteration, static_cast<std::int64_t>(i)});
     for (const Stream stream : prepared_[i].awaits) finish(stream, start);
-    // An op that waits for no stream begins where the op before it ended.
+    // An op that waits for no stream begins when the previous op ends.
     if (times && prepared_[i].awaits.empty())
       begins_[i] = i == 0 ? start_ : ends_[i - 1];
     else if (times)
@@ -215,7 +215,7 @@ void Executor::note_spans() {
   }
 }
 
-/// Waits for the communication under way on a stream, and notes when its ops ended.
+/// Waits for the communication under way on a stream, and notes the end of the communicating ops.
 void Executor::finish(Stream stream, Seconds start) {
   std::vector<std::size_t>& ops = under_way_[static_cast<std::size_t>(stream)];
   if (ops.empty()) return;
@@ -225,8 +225,8 @@ void Executor::finish(Stream stream, Seconds start) {
   ops.clear();
 }
 
-/// Called after each op. Notes communication that has begun, and lets all that is under way
-/// progress.
+/// Called after each op. If the op communicates, notes that its communication is under way. Then
+/// lets the communication under way on all streams progress.
 void Executor::follow(std::size_t index, Seconds start) {
   const Op& op = program_.ops[index];
   if (communicates(op)) under_way_[static_cast<std::size_t>(op.stream)].push_back(index);
@@ -254,7 +254,7 @@ void Executor::compute(Prepared& prepared) {
                    workspace_.get(), prepared.context);
 }
 
-/// Returns the data of a LoadOp, which fill its buffer.
+/// Returns the data of a LoadOp, which have the size of the op's buffer.
 std::span<const std::byte> Executor::contents(const Op& op, std::int64_t iteration) {
   const std::span<const std::byte> contents = data_.load(std::get<LoadOp>(op.body), iteration);
   const Bytes bytes = program_.buffer(op.writes.at(0)).bytes();
@@ -293,7 +293,7 @@ void Executor::communicate(const CollectiveOp& collective, Stream stream,
 // ---------------------------------------------------------------- replaying
 
 void Executor::replay_ops() {
-  SP_ASSERT(backend_.captures(), "the {} backend captures nothing", backend_.name());
+  SP_ASSERT(backend_.captures(), "the {} backend cannot capture work", backend_.name());
   segments_ = segments_of(program_, [this](const Op& op) { return captured(op); });
   if (replay_count().segments == 0) segments_.clear();
   work_.resize(segments_.size());
@@ -349,8 +349,8 @@ void Executor::capture(std::size_t index) {
   }
 }
 
-/// Enqueues a segment's ops while they are captured. The host never waits in here; only streams
-/// wait for each other.
+/// Enqueues a segment's ops while they are captured. Streams wait for each other here, but the host
+/// must not wait.
 void Executor::enqueue(const Segment& segment) {
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     const Op& op = program_.ops[i];
@@ -401,7 +401,8 @@ void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes byte
   SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(),
             "{} bytes at byte {} of a buffer of {}", bytes.value, begin.value,
             program_.buffer(buffer).bytes().value);
-  // A rank's share of a small tensor may be empty, and then neither address is valid.
+  // A rank's share of a small tensor may be empty. Then neither the host address nor the device
+  // address is valid.
   if (bytes.value == 0) return;
   backend_.upload(compute_stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(compute_stream);

@@ -45,10 +45,11 @@ struct TrainingSettings {
 
 class Executor {
  public:
-  /// Allocates the arena and the zeroed persistent memory that the program's buffers were placed
-  /// in. Prepares the kernels, equal ones once, and makes the groups of the collectives. Called by
-  /// all ranks together, because of the groups. All arguments but `settings` must outlive the
-  /// executor. Throws EnvironmentError if memory runs out.
+  /// Allocates the arena and the persistent memory, in which plan_buffers() placed the program's
+  /// buffers, and fills the persistent memory with zeros. Prepares each distinct kernel once, and
+  /// makes the groups of the collectives. Called by all ranks together, because all members make a
+  /// group together. All arguments but `settings` must outlive the executor. Throws
+  /// EnvironmentError if memory runs out.
   Executor(const Network& network, const Program& program, Backend& backend,
            Communicator& communicator, DataSource& data, const TrainingSettings& settings,
            FlightRecorder recorder = {});
@@ -58,35 +59,37 @@ class Executor {
   /// Called with the index of an op that has just finished.
   using AfterOp = std::function<void(std::size_t op)>;
 
-  /// Runs one iteration. Without concurrent streams each op is finished before the next begins.
-  /// With them communication overlaps kernels, up to the op that depends on it. With `after_op`
-  /// every op is finished before the callback. Throws CommunicationError.
+  /// Runs one iteration. Without concurrent streams, each op ends before the next op begins. With
+  /// concurrent streams, communication overlaps kernels, up to the op that depends on the
+  /// communication. An op has ended when `after_op` is called for it. Throws CommunicationError.
   void run(std::int64_t iteration, const AfterOp& after_op = {});
-  /// Times of the last iteration's ops, one span per op; empty if ops are replayed.
+  /// Returns when each op of the last iteration began and ended; empty if ops are replayed.
   std::span<const Span> spans() const { return replays() ? std::span<const Span>() : spans_; }
   /// From the second iteration on, runs of ops that need no host are captured once and replayed
-  /// (segments.hpp). Results stay the same. Nothing changes if there are no such runs, or for
-  /// iterations with an after_op. Requires backend.captures(). If the device cannot capture an
-  /// op, the next iteration throws EnvironmentError.
+  /// (segments.hpp). Results stay the same. Ops are still launched one by one if there are no such
+  /// runs, and in iterations with an after_op. Requires backend.captures(). If the device cannot
+  /// capture an op, the next iteration throws EnvironmentError.
   void replay_ops();
   ReplayCount replay_count() const;
-  /// Discards the captured work: from now on each op is launched on its own again, and timed.
+  /// Discards the captured work. From now on each op is launched and timed on its own again.
   void launch_ops();
-  /// Returns the last iteration's loss, equal on all ranks that hold the loss layer; NaN on others.
+  /// Returns the last iteration's loss. The loss is equal on all ranks that hold the loss layer,
+  /// and NaN on other ranks.
   double loss();
 
-  /// Copies a whole buffer between the device and dense host memory.
+  /// Copies dense host memory into a whole buffer.
   void upload(BufferId buffer, const void* host);
-  /// Copies `bytes` bytes of host memory into a buffer, from its byte `begin` on.
+  /// Copies `bytes` bytes of host memory into a buffer, from the buffer's byte `begin` on.
   void upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes);
+  /// Copies a whole buffer into dense host memory.
   void download(BufferId buffer, void* host);
   /// Returns the values of a buffer of type F32, F16 or BF16.
   std::vector<float> floats(BufferId buffer);
-  /// Writes the same values into `values`, and reuses its memory.
+  /// Stores what floats() returns in `values`, and reuses the memory of `values`.
   void download_floats(BufferId buffer, std::vector<float>& values);
   void upload_floats(BufferId buffer, const std::vector<float>& values);
-  /// Fills the arena with bytes 0xFF, which are NaN in every floating type. A kernel that reads
-  /// memory before it was written then shows in the results.
+  /// Fills the arena with bytes 0xFF, which are NaN in every floating type. If a kernel then reads
+  /// memory that was not written, NaN spreads to the results.
   void poison();
 
   const TrainingSettings& settings() const { return settings_; }
@@ -116,14 +119,14 @@ class Executor {
     Communicator* transport;
     std::vector<Communicator::Parcel> sends, receives;
   };
-  /// An op with everything looked up that stays the same in all iterations.
+  /// The arguments of an op that stay the same in all iterations.
   struct Prepared {
     PreparedKernel* kernel = nullptr;  ///< of a ComputeOp
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    HostMemory staged;                  ///< of a replayed LoadOp: data, filled before each replay
-    std::vector<PartOfExchange> parts;  ///< of an ExchangeOp: one per transport of its messages
+    HostMemory staged;                  ///< data of a replayed LoadOp, set before each replay
+    std::vector<PartOfExchange> parts;  ///< messages of an ExchangeOp, one part per transport
     Communicator* transport = nullptr;  ///< of a CollectiveOp
     Communicator::Group group = 0;      ///< of a CollectiveOp
     std::vector<Stream> awaits;         ///< streams whose communication must end before this op
@@ -174,16 +177,16 @@ class Executor {
   DeviceMemory now_;  ///< StepNumbers on the device, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
-  Backend::Event start_ = Backend::none;       ///< of the iteration
+  Backend::Event start_ = Backend::none;       ///< start of the iteration
   std::vector<Backend::Event> begins_, ends_;  ///< by op, on the compute stream
-  std::vector<std::uint16_t> stored_;          ///< narrow values before they become floats
+  std::vector<std::uint16_t> stored_;          ///< 16-bit values that are about to be widened
   std::array<std::vector<std::size_t>, 3>
       under_way_;                  ///< by stream: communication ops that may not have ended
-  std::vector<Segment> segments_;  ///< empty: no ops are replayed
+  std::vector<Segment> segments_;  ///< empty if no ops are replayed
   std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null where it is not replayed
   std::array<Backend::Event, 3> passed_{
-      Backend::none, Backend::none, Backend::none};  ///< by stream: after the work captured so far
-  bool ran_ = false;  ///< whether an iteration ran, so that libraries did their work of first use
+      Backend::none, Backend::none, Backend::none};  ///< by stream: end of the work captured so far
+  bool ran_ = false;  ///< whether an iteration has run; libraries create objects at first use
 };
 
 }  // namespace stratplan

@@ -9,8 +9,8 @@
 namespace stratplan {
 namespace {
 
-/// Whether the op computes a loss in the forward phase. The first buffer that it reads is then the
-/// network's output.
+/// Whether the op computes a loss in the forward phase. The first buffer that such an op reads is
+/// the network's output.
 bool computes_loss(const Op& op) {
   const auto* compute = std::get_if<ComputeOp>(&op.body);
   if (!compute || op.phase != Phase::Forward) return false;

@@ -1,5 +1,6 @@
 #pragma once
-// Inference: runs the forward program and collects the network's outputs, which its loss reads.
+// Inference: runs the forward program and collects the network's outputs, which are the inputs of
+// the loss.
 #include <vector>
 
 #include "runtime/exec/executor.hpp"
@@ -12,8 +13,8 @@ struct Outputs {
   std::vector<float> values;
 };
 
-/// Returns the network's outputs for the first `batches` batches of the executor's data source, on
-/// rank 0; no values on other ranks. `program` comes from lower_inference; the executor holds the
+/// Returns the network's outputs for the first `batches` batches of the executor's data source.
+/// Only rank 0 gets their values. `program` comes from lower_inference; the executor holds the
 /// parameters and running statistics. Called by all ranks. Throws CommunicationError and the errors
 /// of the data source.
 Outputs forward(const Network& network, const Program& program, Executor& executor,

@@ -13,10 +13,11 @@ enum class ParameterPart : int { Value, Gradient, Velocity, MeanSquare };
 /// Returns the buffer of one part of a parameter; -1 if the optimizer has no such part.
 BufferId buffer_of(const ParameterSlice& slice, ParameterPart part);
 
-/// Returns which elements of this rank's block its buffer holds, in memory order.
+/// Returns the interval of elements that this rank's buffer holds. Elements are counted within this
+/// rank's block, in memory order.
 Interval held(const Program& program, const ParameterSlice& slice, ParameterPart part);
 
-/// Returns the whole block. Called by all ranks that share the block.
+/// Returns this rank's whole block. Called by all ranks that share the block.
 std::vector<float> download_block(const Program& program, const ParameterSlice& slice,
                                   ParameterPart part, Executor& executor,
                                   Communicator& communicator);

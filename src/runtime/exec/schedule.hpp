@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 4> schedule_names{"constant", "ste
 struct Schedule {
   ScheduleKind kind = ScheduleKind::Constant;
   std::int64_t warmup_steps = 0;
-  std::int64_t steps = 0;  ///< of the whole training, warm-up included
+  std::int64_t steps = 0;  ///< number of steps of the whole training, warm-up included
   std::int64_t step_size = 1;
   double gamma = 0.1;
   double power = 1;
@@ -29,8 +29,11 @@ struct Schedule {
 /// Returns the schedule's factor on the learning rate in training step `step`, counted from 0.
 double factor(const Schedule& schedule, std::int64_t step);
 
-/// How a learning rate that was tuned for `reference` samples per step scales to another batch:
-///   None 1, Linear batch / reference, SquareRoot sqrt(batch / reference)
+/// The factor that adapts a learning rate, tuned for `reference` samples per step, to another
+/// batch:
+///   None        1
+///   Linear      batch / reference
+///   SquareRoot  sqrt(batch / reference)
 enum class BatchScaling : int { None, Linear, SquareRoot };
 inline constexpr std::array<std::string_view, 3> batch_scaling_names{"none", "linear", "sqrt"};
 double factor(BatchScaling scaling, std::int64_t batch, std::int64_t reference);

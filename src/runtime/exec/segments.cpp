@@ -6,8 +6,8 @@
 namespace stratplan {
 namespace {
 
-/// Splits a program into runs of ops that all replay or all do not. A new run also begins where the
-/// host has to wait.
+/// Splits a program into runs. Either all ops of a run can be replayed, or none can. A new run also
+/// begins where the host has to wait.
 std::vector<Segment> runs_of(const Program& program,
                              const std::function<bool(const Op&)>& captured) {
   const std::vector<std::vector<Stream>> awaited = awaited_streams(program);
@@ -32,7 +32,7 @@ std::vector<std::vector<Stream>> awaited_streams(const Program& program) {
   std::vector<std::vector<Stream>> awaited(program.ops.size());
   if (!program.concurrent_streams) return awaited;
   const std::vector<std::vector<int>> before = dependences(program);
-  std::array<int, 3> finished{-1, -1, -1};  ///< by stream: the last op that has been waited for
+  std::array<int, 3> finished{-1, -1, -1};  ///< by stream: the last op that a wait covers
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     for (const int earlier : before[static_cast<std::size_t>(i)]) {
       const Op& op = program.ops[static_cast<std::size_t>(earlier)];

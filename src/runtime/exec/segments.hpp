@@ -9,9 +9,10 @@
 
 namespace stratplan {
 
-/// Returns, by op, the streams to wait for: those with communication under way that the op depends
-/// on. Waiting for a stream waits for everything under way on it, so later ops do not wait for the
-/// same again. All lists are empty if the program has no concurrent streams.
+/// Returns, by op, the streams to wait for before the op: streams with communication under way on
+/// which the op depends. A wait for a stream covers everything under way on the stream, so later
+/// ops do not wait for the same communication again. All lists are empty if the program has no
+/// concurrent streams.
 std::vector<std::vector<Stream>> awaited_streams(const Program& program);
 
 /// The ops [first, end) of a program.
@@ -24,9 +25,10 @@ struct Segment {
 
 /// Splits a program into segments, in order. Segments that replay are as long as possible. They
 /// have at least two ops, because launching a replay costs as much as launching one kernel.
-/// `captured` tells of an op that communicates whether its call can be captured
-/// (Communicator::captured). If not, the host communicates between segments, and waits. Loads can
-/// be replayed: the host fills their staging memory before each replay.
+/// `captured` returns whether the call of an op that communicates can be captured
+/// (Communicator::captured). If it cannot, the host makes the call outside the replayed segments,
+/// and waits for its end. Loads can be replayed: the host fills their staging memory before each
+/// replay.
 ///
 ///   program            kernel load kernel exchange kernel kernel all-reduce kernel exchange
 ///   captured           [replays                                                            ]

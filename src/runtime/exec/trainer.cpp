@@ -15,8 +15,8 @@ namespace stratplan {
 namespace {
 
 /// Fills a buffer with consecutive elements, a small piece at a time, because a host copy of the
-/// largest weights could be the peak of a run's memory. Only the elements `held` of those added are
-/// stored. flush() must be the last call.
+/// largest weights could be the peak of a run's memory. Of the added elements, only those with
+/// indices in `held` are stored. flush() must be the last call.
 class Writer {
  public:
   Writer(Executor& executor, BufferId buffer, Interval held)
@@ -66,7 +66,7 @@ float start_of(ParameterSlice::What what) {
   return what == ParameterSlice::What::Slope ? 0.25F : 0.0F;
 }
 
-/// Writes each of the values `elements` times, one value after the other.
+/// Writes `elements` copies of the first value, then of the second value, and so on.
 void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values,
                      std::int64_t elements) {
   Writer writer(executor, buffer, {0, std::ssize(values) * elements});
@@ -157,7 +157,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
 
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {
   Timing timing;
-  std::vector<double> elapsed;  // of this rank, timed iterations only
+  std::vector<double> elapsed;  // seconds of each timed iteration on this rank
   OpDurations durations(executor.spans().size(), run.steps);
   const std::int64_t end = run.warmup + run.steps,
                      first_timed = std::min(run.first + run.warmup, end - 1);

@@ -9,32 +9,35 @@ namespace stratplan {
 struct TrainingRun {
   int warmup = 1;  ///< iterations whose time does not count
   int steps = 10;  ///< iterations that are timed, after the warm-up
-  /// Called on every rank after each iteration, outside the measured time. Iteration 0 is the first
-  /// of the warm-up. May communicate.
+  /// Called on every rank after each iteration, outside the measured time. The function may
+  /// communicate. Iteration 0 is the first iteration of the warm-up.
   std::function<void(std::int64_t iteration, double loss, Seconds elapsed)> after_step{};
-  /// The iteration to begin with when an earlier run is continued; it counts among warmup + steps.
-  /// The first `warmup` iterations from here are not timed, but the last one always is.
+  /// The iteration to begin with: greater than 0 if an earlier run is continued. The `warmup`
+  /// iterations from here on are not timed. The last iteration, warmup + steps - 1, is always
+  /// timed.
   std::int64_t first = 0;
-  /// Called after after_step: whether to end here. All ranks must return the same.
+  /// Called after after_step; returns whether the training ends here. All ranks must return the
+  /// same value.
   std::function<bool()> stop{};
 };
 
 /// Initializes parameters and state. Weights are normal with variance 2 / Layer::fan_in() (He et
-/// al., "Delving deep into rectifiers", ICCV 2015); scales 1, slopes 0.25, biases and shifts 0.
-/// Optimizer state is 0, running means 0, running variances 1. Each number depends only on seed,
+/// al., "Delving deep into rectifiers", ICCV 2015). Scales are 1, slopes 0.25, biases and shifts 0.
+/// Optimizer state and running means are 0, running variances 1. Each number depends only on seed,
 /// parameter name and global element index, so every decomposition starts from the same numbers.
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed,
                            Executor& executor);
 
-/// Runs the iterations from `run.first` to warmup + steps. Called by all ranks, which begin each
-/// iteration together. All return the same Timing, but losses are NaN on ranks without the loss
-/// layer. Requires initialized parameters. Throws CommunicationError.
+/// Runs the iterations from `run.first` to warmup + steps - 1. Called by all ranks, which begin
+/// each iteration together. All return the same Timing, except that losses are NaN on ranks without
+/// the loss layer. Requires initialized parameters. Throws CommunicationError.
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run);
 
 /// Times single ops after a training that replayed them. Runs 1 + `iterations` further iterations,
-/// from `first` on, in which each op is launched on its own; the first is not timed. Adds the
-/// medians to `timing` on every rank. These iterations change the parameters, so results of the
-/// training must be saved before. Called by all ranks. The executor does not replay ops afterwards.
+/// from `first` on, in which each op is launched on its own. The first of them is not timed. Adds
+/// the ops' median durations to `timing` on every rank. These iterations change the parameters, so
+/// results of the training must be saved before. Called by all ranks. The executor does not replay
+/// ops afterwards.
 void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
               Timing& timing);
 

@@ -1,5 +1,5 @@
-// HDF5 through its C interface: hyperslabs of contiguous data sets. Debian builds the library
-// without thread safety, and ranks may be threads, so all calls are made under one lock.
+// HDF5 through its C interface: data sets are read and written by hyperslabs. Debian builds the
+// library without thread safety, and ranks may be threads, so all calls are made under one lock.
 #include <fmt/format.h>
 #include <hdf5.h>
 
@@ -40,7 +40,7 @@ class Handle {
   Close close_;
 };
 
-/// Disables HDF5's exit handler, which crashes on files that a full disk kept it from closing. Must
+/// Disables HDF5's exit handler, which crashes if a full disk kept HDF5 from closing a file. Must
 /// be the first call of the library.
 void leave_exit_alone() { [[maybe_unused]] static const herr_t once = H5dont_atexit(); }
 
@@ -55,7 +55,7 @@ hid_t memory_type(DataType type) {
 }
 
 /// Returns why the previous call failed: the deepest of HDF5's error reports. Any other call of the
-/// library discards the reason, also one that closes a handle.
+/// library discards the reason, even a call that closes a handle.
 std::string reason() {
   std::string words = "no reason given";
   const auto take = [](unsigned place, const H5E_error2_t* report, void* into) -> herr_t {
@@ -68,8 +68,8 @@ std::string reason() {
 
 /// Properties for reading. Sieving is off, because it reads the gaps between short rows, which
 /// belong to other ranks. Locking is off, because reading needs no lock, and HDF5 refuses to open
-/// files where the file system has none. The driver is sec2 regardless of the environment, because
-/// its handle is a file descriptor.
+/// files on a file system without locks. The driver is sec2 regardless of the environment, because
+/// the handle of sec2 is a file descriptor.
 Handle access_for_reading() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_sec2(access);
@@ -88,7 +88,7 @@ Handle open_file(const std::string& path) {
   if (!file.good())
     throw InputError(
         path, "",
-        fmt::format("expected an HDF5 file: it is none, or it is damaged ({})", reason()));
+        fmt::format("expected an HDF5 file: it is not one, or it is damaged ({})", reason()));
   return file;
 }
 
@@ -99,8 +99,8 @@ int descriptor_of(hid_t file) {
   return *static_cast<const int*>(descriptor);
 }
 
-/// Opens a data set of this file. Links into other files are refused, because changes of those
-/// would not be noticed.
+/// Opens a data set of this file. Links into other files are refused, because changes of the other
+/// files would not be noticed.
 Handle open_data_set(const std::string& path, hid_t file, const std::string& name) {
   const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   std::string elsewhere;
@@ -180,8 +180,8 @@ class Hdf5Array final : public ArrayFile {
         fmt::format("can not be read at sample {}: the file is damaged ({})", box[0].begin, why));
   }
 
-  /// Throws InputError unless all elements lie in this file. HDF5 would read zeros after the file's
-  /// end, and from missing files of a virtual data set.
+  /// Throws InputError unless all elements lie in this file. HDF5 would return zeros for elements
+  /// after the file's end, and for elements in missing files of a virtual data set.
   void check_storage() const {
     const Handle made(H5Dget_create_plist(data_set_), H5Pclose);
     if (H5Pget_layout(made) == H5D_VIRTUAL || H5Pget_external_count(made) != 0)
@@ -242,7 +242,7 @@ class Hdf5Array final : public ArrayFile {
   std::optional<ChannelOrder> order_;
 };
 
-/// Takes the lock around all calls of HDF5, also those that open and close.
+/// Takes the lock around all calls of HDF5, including calls that open and close.
 class LockedArray final : public ArrayFile {
  public:
   LockedArray(const std::string& path, const std::string& name) {

@@ -1,5 +1,5 @@
 #pragma once
-// Arrays in files, read by region. Data sets on disk are made of them. The formats are HDF5
+// Arrays in files, read by region. Data sets on disk consist of such arrays. The formats are HDF5
 // (runtime/hdf5, or runtime/stub) and NumPy's .npy (npy.cpp).
 #include <cstddef>
 #include <memory>
@@ -22,7 +22,7 @@ enum class Numbers : int { Floating, Signed, Unsigned };
 class ArrayFile {
  public:
   virtual ~ArrayFile() = default;
-  /// "train.h5: x", for messages.
+  /// "train.h5: x", for error messages.
   virtual const std::string& name() const = 0;
   virtual const std::vector<std::int64_t>& extents() const = 0;
   virtual Numbers numbers() const = 0;
@@ -31,13 +31,13 @@ class ArrayFile {
   virtual std::optional<ChannelOrder> channel_order() const { return {}; }
   /// Reads the elements in a box, dense and row-major, as floats. `box` has one interval per axis,
   /// inside the extents. No byte outside the box is read, except from chunked or compressed HDF5
-  /// data sets: they are read in whole chunks. Throws InputError if the file ends early.
+  /// data sets, which are read in whole chunks. Throws InputError if the file ends early.
   virtual void read(std::span<const Interval> box, float* into) = 0;
-  /// Reads integers exactly. An unsigned integer of 64 bits becomes the signed one with the same
-  /// bits. Requires numbers() other than Floating.
+  /// Reads integers exactly. An unsigned integer of 64 bits becomes the signed integer with the
+  /// same bits. Requires numbers() other than Floating.
   virtual void read(std::span<const Interval> box, std::int64_t* into) = 0;
-  /// Called after reads; their results are valid only if this returns. Throws InputError if the
-  /// file has changed since it was opened (InputFile).
+  /// Must be called after reads. The data that were read are valid only if this call returns.
+  /// Throws InputError if the file has changed since it was opened (InputFile).
   virtual void check_unchanged() const = 0;
 };
 
@@ -52,8 +52,8 @@ std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string&
 /// or I32 (labels).
 struct DataSetShape {
   std::int64_t samples = 1;
-  std::vector<std::int64_t> x;  ///< of one sample
-  std::vector<std::int64_t> y;  ///< of one sample; empty: one number
+  std::vector<std::int64_t> x;  ///< extents of one sample's x
+  std::vector<std::int64_t> y;  ///< extents of one sample's y; empty: one number
   DataType y_type = DataType::F32;
 };
 
@@ -67,14 +67,14 @@ class DataSetWriter {
   virtual void finish() = 0;
 };
 
-/// Creates x.npy and y.npy in the folder `path`. Throws EnvironmentError; so do the functions of
-/// the writer.
+/// Creates x.npy and y.npy in the folder `path`. This function and the writer's functions throw
+/// EnvironmentError.
 std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape);
 /// Writes one row-major array of F32. Throws EnvironmentError.
 void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,
                const std::vector<float>& values);
-/// Creates an HDF5 file with the data sets x and y. Throws EnvironmentError as create_npy does, and
-/// if HDF5 was not built.
+/// Creates an HDF5 file with the data sets x and y. This function and the writer's functions throw
+/// EnvironmentError, also if HDF5 was not built.
 std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSetShape& shape);
 
 }  // namespace stratplan

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 constexpr int keeper = 0;  ///< the rank that writes checkpoints and chooses the one to load
 constexpr const char* format = "stratplan checkpoint 1";
 
-/// One tensor per parameter that a checkpoint holds; prefixes are PyTorch's names for the
-/// optimizer's state.
+/// A part of every parameter that a checkpoint holds, and the prefix of the tensors' names.
+/// Prefixes are PyTorch's names for the optimizer's state.
 struct Part {
   ParameterPart part;
   std::string prefix;
@@ -42,7 +42,7 @@ std::vector<Part> parts_of(OptimizerKind optimizer) {
   return parts;
 }
 
-/// FNV-1a over 32-bit words: detects damage, and is as fast as memory.
+/// FNV-1a over 32-bit words. This checksum detects damage, and is as fast as memory.
 std::string checksum(const std::vector<float>& values) {
   Fnv1a hash;
   for (const float value : values) hash.add(std::bit_cast<std::uint32_t>(value));
@@ -60,8 +60,8 @@ std::string identity(Network network) {
   return network.fingerprint();
 }
 
-/// Metadata in which a checkpoint must agree with this training. Differences are checked in this
-/// order.
+/// Returns the metadata in which a checkpoint must agree with this training, in the order in which
+/// they are compared.
 std::vector<std::pair<std::string, std::string>> conditions(const Network& network,
                                                             std::uint64_t seed) {
   return {{"format", format},
@@ -296,11 +296,11 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   take_up(WholeTensors(file, path.string()),
           parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_,
           executor_);
-  LossScaling scaling;  // without one in the file the run keeps its own
+  LossScaling scaling;  // if the file has no loss scale, the run keeps its own
   if (std::istringstream text(file.metadata["loss_scale"]); text >> scaling.scale >> scaling.steps)
     executor_.set_loss_scaling(scaling);
-  // The fingerprint comes last, because a wrong name or size makes a clearer message. It depends on
-  // the batch, so inference compares it only for an equal batch.
+  // The fingerprint is compared last, because an error about a wrong name or size is clearer. The
+  // fingerprint depends on the batch, so inference compares it only for an equal batch.
   if (trains || file.metadata["batch"] == std::to_string(network_.batch))
     require("fingerprint", identity(network_));
 }

@@ -1,15 +1,15 @@
 #pragma once
 // Checkpoints: the whole state of a training, as whole tensors under the network's own names. Any
-// plan on any number of ranks can continue from them, and PyTorch can read them. Each is one
-// safetensors file, written by rank 0, so that one rename completes it:
+// plan on any number of ranks can continue from a checkpoint, and PyTorch can read it. A checkpoint
+// is one safetensors file, written by rank 0, so that one rename completes it:
 //   FOLDER/step-00000100.safetensors  tensors "conv1.weights",
 //                                     "optimizer.momentum_buffer.conv1.weights", and for batch
 //                                     normalizations that keep running statistics
 //                                     "bn1.running_mean", "bn1.running_var"; metadata: step, seed,
 //                                     network, checksums, and the loss scale if there is one
 //   FOLDER/latest                     the name of the newest checkpoint
-// Seed and step are the whole state of random numbers and of the order of data, because both are
-// functions of them.
+// Random numbers and the order of data depend only on seed and step, so no other state of these is
+// saved.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -24,9 +24,9 @@ struct Restored {
   std::vector<std::string> notes;  ///< on rank 0: the damaged files that were skipped, and why
 };
 
-/// Loads only parameters and running statistics from a safetensors file with a checkpoint's names:
-/// a checkpoint, or the weights that `import` wrote. Called by all ranks. Throws InputError if a
-/// tensor is missing or has another number of elements.
+/// Loads only parameters and running statistics from a safetensors file whose tensors have the
+/// names of a checkpoint: a checkpoint, or the weights that `import` wrote. Called by all ranks.
+/// Throws InputError if a tensor is missing or has another number of elements.
 void load_weights(const std::filesystem::path& file, const Network& network, const Program& program,
                   Executor& executor);
 
@@ -39,12 +39,13 @@ class Checkpoints {
 
   /// Whether the folder holds any checkpoint.
   static bool any(const std::filesystem::path& folder);
-  /// Writes the state after `steps` iterations, durable when this returns. Called by all ranks.
-  /// Throws EnvironmentError if the folder is not writable or the disk is full.
+  /// Writes the state after `steps` iterations. The file is durable when this call returns. Called
+  /// by all ranks. Throws EnvironmentError if the folder is not writable or the disk is full.
   void save(std::int64_t steps);
-  /// Loads the newest intact checkpoint, not newer than the one that `latest` names. Called by all
-  /// ranks. Throws InputError if that checkpoint has another network, batch, optimizer or seed, and
-  /// names the difference. Throws InputError also if there are checkpoints but all are damaged.
+  /// Loads the newest intact checkpoint that is not newer than the checkpoint named in `latest`.
+  /// Called by all ranks. Throws InputError, which names the difference, if the checkpoint has
+  /// another network, batch, optimizer or seed. Also throws InputError if there are checkpoints but
+  /// all are damaged.
   Restored restore();
   /// Loads a checkpoint for inference, without the optimizer's state. The checkpoint may have been
   /// trained with any optimizer, seed and batch.

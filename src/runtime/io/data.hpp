@@ -1,6 +1,5 @@
 #pragma once
-// Sources of samples, labels and targets. A rank asks for the region that it needs and gets no
-// more.
+// Sources of samples, labels and targets. A rank loads only the region that it needs.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,7 +14,7 @@ class DataSource {
   virtual ~DataSource() = default;
   /// Returns the dense contents of `load.region` for a training step, channels last, in host
   /// memory. Samples and targets are F32. Labels are I32, one per sample and position, without
-  /// channels. Valid until the next call.
+  /// channels. The result is valid until the next call.
   virtual std::span<const std::byte> load(const LoadOp& load, std::int64_t step) = 0;
   /// Whether the contents are the same in every step.
   virtual bool fixed() const { return false; }

@@ -20,7 +20,7 @@ Axes axes_in(ChannelOrder order) {
 }
 
 /// Returns, by axis of the file, the axis of the tensor; nothing if the extents do not fit `shape`.
-/// The number of samples is free. Axes of extent 1 may be missing on either side.
+/// Any number of samples fits. Axes of extent 1 may be missing in the file or in the tensor.
 std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents,
                                                       const Shape& shape, ChannelOrder order) {
   std::vector<std::optional<Axis>> meaning{Axis::N};
@@ -89,7 +89,7 @@ void check(std::span<const std::int64_t> labels, std::int64_t classes, const Arr
                                found, index_in(box, other - labels.begin())));
 }
 
-/// [channels][positions] to [positions][channels].
+/// Transposes [channels][positions] to [positions][channels].
 void to_channels_last(const float* from, std::int64_t channels, std::int64_t positions,
                       float* into) {
   for (std::int64_t position = 0; position < positions; ++position)

@@ -13,12 +13,12 @@ namespace stratplan {
 
 struct DataSetRequest {
   std::string path;
-  /// nothing: the order that the file states, or else channels first
+  /// channel order of the files; nothing: the order that a file states, or else channels first
   std::optional<ChannelOrder> channel_order;
   std::uint64_t seed = 1;  ///< for shuffling
   bool shuffled = true;
-  /// `y` is missing or not wanted: zeros are loaded for labels and targets. The path may then also
-  /// be one .npy file
+  /// true: `y` is missing or not wanted, and zeros are loaded for labels and targets. The path may
+  /// then also be one .npy file
   bool samples_alone = false;
 };
 
@@ -31,9 +31,9 @@ class FileData final : public DataSource {
   /// was not built.
   FileData(std::span<const LoadOp> loads, const DataSetRequest& request);
 
-  /// Checks the labels in block `part` of `parts` blocks of samples. Ranks that check one block
-  /// each have checked all labels together. Throws InputError with the first label that is no
-  /// class, and its index. Does nothing if the data set has no labels.
+  /// Checks the labels in block `part` of `parts` blocks of samples, so that the ranks can
+  /// check all labels together, one block each. Throws InputError with the value and the index of
+  /// the first label that is no class. Does nothing if the data set has no labels.
   void check_labels(int part, int parts);
   /// Throws InputError if a file ends early or has changed since it was opened, or if a label is no
   /// class.

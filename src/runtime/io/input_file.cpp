@@ -14,8 +14,8 @@
 namespace stratplan {
 namespace {
 
-/// Opens without blocking: after the check, a FIFO could have replaced the file, and opening would
-/// wait for its writer.
+/// Opens without blocking. A FIFO could replace the file after the check, and a blocking open would
+/// wait for the FIFO's writer.
 int open_for_reading(const std::string& path) {
   expect_regular_file(path);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -8,9 +8,9 @@
 namespace stratplan {
 
 /// Changes are detected by size and modification time. Writing and truncating are changes, and so
-/// is `touch`, which looks like writing. Reading is no change, nor are other permissions, links or
-/// names. After the file is renamed, removed or replaced at its path, the opened file is still
-/// read.
+/// is `touch`, which looks like writing. Reading is no change, and neither are new permissions,
+/// links or names. After the file is renamed, removed or replaced at its path, the opened file is
+/// still read.
 class InputFile {
  public:
   /// Opens a file for reading. Throws InputError if it is missing or not a regular file.
@@ -24,8 +24,8 @@ class InputFile {
   int descriptor() const { return descriptor_; }
   /// Size in bytes when the file was opened.
   std::int64_t size() const { return opened_.st_size; }
-  /// Called after each read: if it returns, the read saw the file as it was opened. Throws
-  /// InputError with the sizes then and now, or with the time of modification.
+  /// Called after each read. If this call returns, the file was the same at the read as when it was
+  /// opened. Throws InputError with the sizes then and now, or with the time of modification.
   void check_unchanged() const;
 
  private:

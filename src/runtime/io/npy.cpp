@@ -1,4 +1,4 @@
-// NumPy's .npy: a magic string, a version, a header that is a Python dictionary, then the elements.
+// NumPy's .npy files: a magic string, a version, a header with a Python dictionary, the elements.
 // The format is described in numpy.lib.format. For safety, only headers in the exact form that
 // NumPy writes are accepted.
 
@@ -95,7 +95,7 @@ struct Header {
   std::vector<std::int64_t> extents;
 };
 
-/// Takes the parts of a header off its text, one after the other.
+/// Parses the text of a header, part by part, from its front.
 class HeaderText {
  public:
   HeaderText(const std::string& path, std::string_view text) : path_(path), rest_(text) {}
@@ -252,7 +252,7 @@ class NpyFile final : public ArrayFile {
   void read_box(std::span<const Interval> box, To* into) {
     SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
               header_.extents.size());
-    // Axes from `inner` on make one run of bytes: all axes after `inner` are read as a whole.
+    // Axes from `inner` on make one run of bytes, because the box spans all axes after `inner`.
     std::size_t inner = box.size() - 1;
     std::int64_t inside = 1;  // elements per index of axis `inner`
     while (inner > 0 && box[inner].size() == header_.extents[inner])
@@ -323,7 +323,8 @@ class NpyWriter {
   std::size_t bytes_;  ///< of one sample
 };
 
-/// Makes the folder, and returns it; used where the folder's first file is opened.
+/// Makes the folder and returns its path, so that a member's initializer can open a file in the
+/// folder.
 fs::path made(const std::string& folder) {
   make_folder(folder);
   return folder;

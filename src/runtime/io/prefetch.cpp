@@ -46,7 +46,7 @@ std::span<const std::byte> PrefetchedData::load(const LoadOp& load, std::int64_t
   SP_ASSERT(place < loads_.size(), "a load of {} that was not announced", to_string(load.region));
   if (current_.step != step) {
     wait();
-    if (next_.step != step) {  // another step was read ahead
+    if (next_.step != step) {  // the thread has read another step ahead
       request(step);
       wait();
     }

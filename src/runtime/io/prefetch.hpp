@@ -11,17 +11,17 @@
 namespace stratplan {
 
 /// Provides the contents of `source`, which from now on only this object's thread calls. The thread
-/// starts at once with the first step's data. It starts with the next step's data when the current
-/// step asks for its first load, so that reading overlaps the step. Errors of reading are thrown by
-/// the load that asks for the data.
+/// reads the first step's data at once. It begins to read the next step's data when the current
+/// step calls load() for the first time, so that reading overlaps the step. Errors of reading are
+/// thrown by the load() that asks for the data.
 class PrefetchedData final : public DataSource {
  public:
   /// `source` must outlive this object. `loads` are all loads of the program (loads_of).
   PrefetchedData(DataSource& source, std::vector<LoadOp> loads, std::int64_t first_step = 0);
   ~PrefetchedData() override;
 
-  /// Any step may be asked for; only the step after the previous one has been read ahead. A load
-  /// that was not announced is a bug.
+  /// Any step may be loaded, but only the step after the previous step has been read ahead. `load`
+  /// must be among the loads that the constructor got.
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
   /// Waits until the thread has finished reading. It stays idle until the next load.
   void wait();
@@ -39,7 +39,7 @@ class PrefetchedData final : public DataSource {
   DataSource& source_;
   std::vector<LoadOp> loads_;
   Batch current_;  ///< the data that load() returns
-  Batch next_;     ///< the thread's own while `busy_`
+  Batch next_;     ///< only the thread uses this batch while `busy_`
   bool busy_ = false;
   bool ends_ = false;
   std::mutex mutex_;

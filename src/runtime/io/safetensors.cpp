@@ -33,7 +33,8 @@ std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& m
   return text;
 }
 
-/// Reads the values after the header, tensor by tensor, so that the whole file is never in memory.
+/// Reads the values after the header, tensor by tensor, so that memory never holds a second copy of
+/// all values.
 class Values {
  public:
   Values(std::string file, std::ifstream& stream, std::int64_t begin, std::int64_t end)

@@ -14,7 +14,7 @@ namespace stratplan {
 /// The header's "__metadata__": strings by name.
 using Metadata = std::map<std::string, std::string>;
 
-/// Replaces the file atomically. Throws EnvironmentError if it cannot be written.
+/// Writes the file, or replaces it atomically. Throws EnvironmentError if it cannot be written.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata = {});
 

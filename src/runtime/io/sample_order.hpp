@@ -20,8 +20,8 @@ class SampleOrder {
   /// (Fisher and Yates, with Philox) and ends with its last whole batch.
   std::int64_t sample(std::int64_t step, std::int64_t n);
   std::int64_t steps_per_epoch() const { return settings_.samples / settings_.batch; }
-  /// The number of samples that each epoch leaves out. If shuffled, they differ from epoch to
-  /// epoch.
+  /// The number of samples that each epoch leaves out. If samples are shuffled, each epoch leaves
+  /// out different ones.
   std::int64_t dropped() const { return settings_.samples % settings_.batch; }
 
  private:

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int collector = 0;
 
-/// Returns the regions of all ranks, by rank. They are sent as doubles, which is exact: extents are
-/// far below 2^53.
+/// Returns the regions of all ranks, by rank. Bounds are sent as doubles, which is exact, because
+/// extents are far below 2^53.
 std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
                                              Communicator& communicator) {
   std::vector<double> mine;
@@ -38,8 +38,8 @@ std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
   return regions;
 }
 
-/// Whether `rank` is the first rank with its block. Any two blocks of a tensor are equal or
-/// disjoint.
+/// Whether no rank below `rank` holds the same block of tensor `slice`. Any two blocks of a tensor
+/// are equal or disjoint.
 bool is_first_owner(const std::vector<std::vector<Region>>& regions, std::size_t slice,
                     std::size_t rank) {
   for (std::size_t other = 0; other < rank; ++other)
@@ -110,7 +110,8 @@ class Assembly {
   Shape whole_;
 };
 
-/// Returns all parameters of the network. The regions of those on other ranks are empty.
+/// Returns all parameters of the network. A parameter that only other ranks hold has an empty
+/// region.
 std::vector<ParameterSlice> all_parameters(const Network& network, const Program& program) {
   std::vector<ParameterSlice> all;
   for (LayerIndex layer = network.size() - 1; layer >= 0; --layer)

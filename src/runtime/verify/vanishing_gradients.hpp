@@ -1,9 +1,9 @@
 #pragma once
-// Gradients that are zero in exact arithmetic. A bias or shift has one if a later normalization
-// removes it with the mean. A scale has one if a later normalization removes it with the deviation
-// (normalization, ReLU, depthwise convolution, normalization: the blocks of MobileNet). The
-// computed gradient is only the rounding error of a sum over positions, so it is compared relative
-// to the terms of that sum.
+// Gradients that are zero in exact arithmetic. The gradient of a bias or shift is zero if a later
+// normalization removes the bias with the mean. The gradient of a scale is zero if a later
+// normalization removes the scale with the deviation (normalization, ReLU, depthwise convolution,
+// normalization: the blocks of MobileNet). The computed gradient is then only the rounding error of
+// a sum over positions, so it is compared relative to the terms of that sum.
 #include <map>
 #include <set>
 #include <string>
@@ -14,29 +14,29 @@
 
 namespace stratplan {
 
-/// Whether adding a constant to each channel of the layer's output leaves the loss unchanged. All
-/// readers must normalize each channel by its own mean, or pass the constant on (maximum, mean over
-/// positions, upsampling, addition, concatenation) to readers that do.
+/// Whether adding a constant to each channel of the layer's output leaves the loss unchanged. Each
+/// consumer must subtract each channel's own mean, or pass the constant on (maximum, mean over
+/// positions, upsampling, addition, concatenation) to consumers that subtract the mean.
 bool shifts_vanish(const Network& network, LayerIndex layer);
 
 /// Whether multiplying each channel of the layer's output by a positive constant leaves the loss
-/// unchanged while shifts and biases are zero, as in the first step. All readers must divide each
+/// unchanged while shifts and biases are zero, as in the first step. Each consumer must divide each
 /// channel by its own deviation, or pass the constant on (ReLU, pooling, depthwise convolution,
-/// ...) to readers that do.
+/// ...) to consumers that divide by the deviation.
 bool scales_vanish(const Network& network, LayerIndex layer);
 
 /// Measures the terms of vanishing gradients: a size per channel, then the Euclidean norm over
 /// channels. Let t be the gradient of the layer's output. For a bias or shift, the size is the sum
-/// of |t| over samples and positions. For a scale, it is a bound of the sum of |t * normalized x|,
-/// where normalized x has a mean square of one.
+/// of |t| over samples and positions. For a scale, the size is an upper bound of the sum of
+/// |t * normalized x|, where normalized x has a mean square of one.
 class VanishingGradients {
  public:
-  /// Both must outlive this object. `program` is that of an undivided run.
+  /// Both arguments must outlive this object. `program` is the program of an undivided run.
   VanishingGradients(const Network& network, const Program& program);
-  /// Called after op `op` of the program; reads the op's inputs if it sums up a vanishing
-  /// gradient.
+  /// Called after op `op` of the program. If the op sums up a vanishing gradient, reads the op's
+  /// inputs.
   void after(std::size_t op, Executor& executor);
-  /// Returns the sizes, by the name of the gradient's parameter.
+  /// Returns, by name of the parameter, the Euclidean norm of its gradient's sizes.
   std::map<std::string, double> scales() const;
 
  private:
@@ -45,7 +45,7 @@ class VanishingGradients {
   const Network& network_;
   const Program& program_;
   std::set<Parameter> vanishing_;
-  std::map<Parameter, std::vector<double>> sums_;  ///< per channel
+  std::map<Parameter, std::vector<double>> sums_;  ///< by parameter: the size per channel
 };
 
 }  // namespace stratplan

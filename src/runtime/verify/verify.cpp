@@ -23,12 +23,12 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
 
 // ---------------------------------------------------------------- decisions
 
-/// A buffer that holds a layer's decisions: the outputs of a ReLU, whose gradient depends on their
-/// signs, or the places of maxima.
+/// A buffer with the decisions of a layer. They are the places of maxima, or values that the
+/// layer's gradient compares with zero or with limits, such as a ReLU's outputs.
 struct Decision {
   std::size_t op = 0;
   BufferId buffer = -1;
-  TensorBlock block;  ///< places are small integers, and kept as floats
+  TensorBlock block;  ///< the decisions; places are small integers, and kept as floats
   bool places = false;
   float low = 0, high = std::numeric_limits<float>::infinity();  ///< where the gradient jumps
 
@@ -42,7 +42,7 @@ bool jumps(const Activation& pointwise) {
   return std::isfinite(low) || std::isfinite(high);
 }
 
-/// Returns the buffer that contains a slice, or the buffer itself.
+/// Returns the whole buffer that contains slice `id`; `id` itself if it is no slice.
 BufferId whole_of(const Program& program, BufferId id) {
   while (program.buffer(id).inside >= 0) id = program.buffer(id).inside;
   return id;
@@ -113,21 +113,21 @@ std::vector<std::vector<float>> decide_again(const Network& network, const Progr
       blocks.push_back(std::move(decisions[i].block));
     });
   });
-  if (program.ops.empty())  // only other ranks compute, but all ranks gather equally many blocks
+  if (program.ops.empty())  // this rank computes nothing, but all ranks gather equally many blocks
     for (const Decision& elsewhere :
          decisions_of(lower(network, LayerDecompositions(network.layers.size()), {}, 0), network))
       blocks.push_back({Region{}, elsewhere.block.global, {}});
   return gather_blocks(blocks, communicator);
 }
 
-/// Differences between the own decisions of an undivided step and those that replaced them.
+/// Differences between an undivided step's own decisions and the decisions that replaced them.
 struct Replay {
-  double worst_output = 0;  ///< largest relative difference of a ReLU's outputs
+  double worst_output = 0;  ///< largest relative difference of a layer's deciding values
   std::string worst_layer;
-  std::int64_t turned = 0;
+  std::int64_t turned = 0;  ///< number of decisions that differ
 };
 
-/// Records how a layer's own decisions differ from `wanted`, then replaces them.
+/// Records how a layer's own decisions differ from `wanted`, then replaces them by `wanted`.
 void replace(const Decision& decision, const std::vector<float>& wanted, const std::string& layer,
              Executor& executor, Replay& replay) {
   const std::vector<float> own = read(decision, executor);
@@ -281,7 +281,8 @@ VerificationResult verify_first_step(const Network& network, const Program& prog
   if (result.passed) return result;
   if (origin == Expected::FromFile) {
     VerificationResult file;
-    // autotune's file is made before implementations are measured, and these may decide otherwise.
+    // autotune writes its file before it measures implementations. Implementations that were
+    // measured to be the fastest may round differently, and so make other decisions.
     Execution by_rule = execution;
     by_rule.implementations.clear();
     if (collects)

@@ -37,27 +37,29 @@ double verification_tolerance(const Network& network, const Precision& precision
 
 /// Compares two iterations tensor by tensor, both as gather_iteration returns them. A difference is
 /// ||expected - actual|| / ||expected||. The divisor is never below 1e-6 of the norm of all
-/// gradients (the loss is exempt), nor below the tensor's value in `scales`. NaN fails. Tensors
-/// with different names or shapes are a bug.
+/// gradients (the loss is exempt), nor below the tensor's value in `scales`. A NaN in either
+/// iteration fails. Tensors with different names or shapes are a bug.
 VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,
                            const std::map<std::string, double>& scales = {});
 
-/// Runs the first step on one rank in this process, with the same kernels and initial parameters,
-/// and returns gather_iteration's result. Loads whole batches from `data`.
+/// Runs the first step undivided on one rank in this process, with the same kernels and initial
+/// parameters as the divided run. Returns gather_iteration's result. Loads whole batches from
+/// `data`.
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution,
                                              Backend& backend, const TrainingSettings& settings,
                                              DataSource& data);
 
-/// Returns the buffer that holds the op's decisions, which its gradient reads: the values whose
-/// signs or limits it asks, or the places of maxima. Returns -1 if there is none. The buffer must
-/// have the extents of the layer's output. When it is replaced, the backward kernel must give the
-/// gradient of the replaced decisions, so no other tensor that it reads may depend on their signs.
+/// Returns the buffer with the op's decisions, or -1 if the op decides nothing. Decisions are the
+/// places of maxima, or values that the gradient compares with zero or with limits. The buffer must
+/// have the extents of the layer's output. After the buffer is replaced, the backward kernel must
+/// compute the gradient of the new decisions. So no other tensor that the backward kernel reads may
+/// depend on the old decisions.
 BufferId deciding_buffer(const Op& op, const Kernel& kernel);
 
-/// The origin of the expected numbers. The second comparison makes an undivided run of its own, so
-/// numbers from a file must agree first with an undivided run by rule: without the implementations
-/// that were measured for this plan.
+/// The origin of the expected numbers. The second comparison (verify_first_step) makes an undivided
+/// run of its own. So numbers from a file must first agree with an undivided run here. This run
+/// takes each kernel's implementation by the backend's rule, not as measured for the plan.
 enum class Expected { FromThisRun, FromFile };
 
 /// Compares the executor's first step, which has just run and was gathered on rank 0 (`actual`),
@@ -67,20 +69,21 @@ enum class Expected { FromThisRun, FromFile };
 /// millions of activations some decisions always reverse. If f of a layer's n decisions reverse,
 /// its gradients change by sqrt(f / n), which no tolerance for rounding covers. So numbers beyond
 /// the tolerance get a second comparison. The divided step runs once more to record its decisions.
-/// Then the undivided step is made to decide alike, layer by layer; each layer's outputs must be
-/// within the tolerance before they are replaced. With equal decisions the gradients are smooth
-/// functions, and must agree as linear sums do.
+/// Then the undivided step runs, and its decisions are replaced by the recorded ones, layer by
+/// layer. Each layer's outputs must be within the tolerance before they are replaced. With equal
+/// decisions the gradients are smooth functions, and must agree as linear sums do.
 ///
-/// The gradient of a bias is zero if a normalization removes the bias with the mean; so is the
-/// gradient of a scale that one removes with the deviation. Two runs then differ by rounding errors
-/// as large as the values themselves. But a sum is as exact as its terms, and the terms of both
-/// runs agree within the tolerance: the weights' gradients are sums of the same terms and are held
-/// to it. So for these gradients alone, the second comparison allows the tolerance times the sum of
-/// the terms' magnitudes (vanishing_gradients.hpp). A missing part of the sum, say one rank's, is a
-/// share of the terms and does not cancel.
+/// The gradient of a bias is zero if a later normalization removes the bias with the mean. The
+/// gradient of a scale is zero if a later normalization removes the scale with the deviation. Two
+/// runs then differ by rounding errors as large as the computed gradients themselves. But a sum is
+/// as exact as its terms. The terms of both runs agree within the tolerance, because the weights'
+/// gradients are sums of the same terms and must be within the tolerance. So for these zero
+/// gradients alone, the second comparison allows the tolerance times the sum of the terms'
+/// magnitudes (vanishing_gradients.hpp). A missing part of the sum, say one rank's, is a share of
+/// the terms and does not cancel.
 ///
 /// Called by all ranks. The full result is on rank 0; on other ranks only `passed` is valid. Only
-/// rank 0 loads from `data`, as undivided_iteration does. A second comparison resets the executor's
+/// rank 0 loads from `data`, and loads whole batches. A second comparison resets the executor's
 /// parameters.
 VerificationResult verify_first_step(const Network& network, const Program& program,
                                      const Execution& execution, const TrainingSettings& settings,

@@ -66,7 +66,8 @@ FlightRecords FlightRecords::make(int ranks) {
   const int descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (descriptor < 0) return {};
   const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(FlightRecord);
-  // Allocated now: without it, a store could find no memory left, and kill the rank.
+  // The memory is allocated now. Otherwise a rank's store could find no memory left, which would
+  // kill the rank.
   if (posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) != 0) {
     close(descriptor);
     return {};

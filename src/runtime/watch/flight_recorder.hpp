@@ -18,15 +18,16 @@ namespace stratplan {
 /// time.
 struct Operation {
   // Values of `op` that are not indices of ops.
-  static constexpr std::int64_t joining = -1,  ///< before the first iteration: MPI_Init
+  static constexpr std::int64_t joining = -1,  ///< joining the other ranks (MPI_Init)
       between_steps = std::numeric_limits<std::int32_t>::max(), checkpoint = between_steps + 1,
                                 verification = between_steps + 2;
-  std::int64_t iteration = -1;      ///< from 0; -1: before the first
+  std::int64_t iteration = -1;      ///< from 0; -1: before the first iteration
   std::int64_t op = between_steps;  ///< index of the op, or one of the constants
   friend auto operator<=>(const Operation&, const Operation&) = default;
 };
 
-/// How a rank ended, if it could record that. Told: by SIGTERM, because another rank had ended.
+/// How a rank ended, if the rank could record its end. Told: SIGTERM ended the rank, because
+/// another rank had ended.
 enum class Ending : int { None, Finished, Failed, Told };
 
 /// One rank's record in the shared memory. All bytes are zero until the rank begins.
@@ -36,7 +37,7 @@ struct FlightRecord {
     std::atomic<std::int64_t> iteration, op;
   };
   std::array<char, 64> host;
-  std::atomic<std::int32_t> process;  ///< process id; set last
+  std::atomic<std::int32_t> process;  ///< process id; set last when the rank begins
   std::atomic<Ending> ending;
   std::atomic<bool> waiting;         ///< the rank is in a call that waits for other ranks
   std::atomic<std::uint64_t> count;  ///< number of operations begun so far
@@ -45,7 +46,8 @@ struct FlightRecord {
   bool begun() const { return process.load(std::memory_order_acquire) != 0; }
   /// Whether the rank has joined the other ranks.
   bool joined() const { return begun() && now().op != Operation::joining; }
-  /// Returns the last operations, at most `most`, ending with the current one.
+  /// Returns the last operations, at most `most`, in order of time. The last of them is the current
+  /// operation.
   std::vector<Operation> last(std::size_t most) const;
   Operation now() const { return last(1).front(); }
 };
@@ -62,7 +64,7 @@ class FlightRecords {
  public:
   /// Makes records for this many ranks; none if the machine cannot provide the memory.
   static FlightRecords make(int ranks);
-  /// Maps the records that another process made. None if that process has ended, or is on another
+  /// Maps the records that another process made; none if that process has ended, or is on another
   /// machine.
   static FlightRecords open(const std::string& address);
 
@@ -77,7 +79,7 @@ class FlightRecords {
   std::shared_ptr<FlightRecord> share(int rank) const { return {records_, records_.get() + rank}; }
 
  private:
-  /// Owns the descriptor.
+  /// Takes ownership of the descriptor.
   FlightRecords(const std::string& address, int descriptor);
   FlightRecords() = default;
 
@@ -92,10 +94,10 @@ inline constexpr const char* flight_records_variable = "STRATPLAN_FLIGHT_RECORDS
 /// Writes one rank's record. A copy writes to the same record.
 class FlightRecorder {
  public:
-  /// Makes a private record.
+  /// Makes a recorder with a private record, which no other process can read.
   FlightRecorder();
-  /// Returns a recorder for a rank's record among those that flight_records_variable names. Without
-  /// them it writes a private record.
+  /// Returns a recorder for the rank's record, at the address in flight_records_variable. Without
+  /// such a record, returns a recorder with a private record.
   static FlightRecorder of_rank(int rank);
 
   void begin(Operation operation) noexcept {

@@ -89,7 +89,7 @@ std::map<int, std::uint64_t> JobWatch::beginners(const Processes& processes) con
 }
 
 /// Whether any rank has moved since the previous call. The processes are searched only if the
-/// records do not tell.
+/// records show no progress.
 bool JobWatch::moves() {
   if (auto seen = pulses(); seen != seen_) {
     seen_ = std::move(seen);
@@ -102,7 +102,7 @@ bool JobWatch::moves() {
   return moved;
 }
 
-/// Returns how long nothing may move before the job hangs; nothing: for ever.
+/// Returns the time without progress after which the job counts as hanging; no value: no limit.
 std::optional<JobWatch::Seconds> JobWatch::limit(const Processes& processes) const {
   if (std::ranges::any_of(processes, &ProcessState::stopped)) return patience_;
   const std::map<int, std::uint64_t> beginning = beginners(processes);
@@ -111,8 +111,8 @@ std::optional<JobWatch::Seconds> JobWatch::limit(const Processes& processes) con
   return std::ranges::all_of(records_.all(), &FlightRecord::joined) ? patience_ : to_join_;
 }
 
-/// Returns the ranks that have not begun. Once some ranks have joined, the ones that are not found
-/// here are on other machines and are left out.
+/// Returns the ranks that have not begun. Once some ranks have joined, ranks that are not found on
+/// this machine are on other machines, and are left out.
 std::vector<int> JobWatch::missing(const Processes& processes) const {
   const bool met = std::ranges::any_of(records_.all(), &FlightRecord::joined);
   const std::map<int, std::uint64_t> beginning = beginners(processes);
@@ -122,8 +122,8 @@ std::vector<int> JobWatch::missing(const Processes& processes) const {
   return found;
 }
 
-/// Returns the rank to blame among those that have begun: a stopped one, else one that is not
-/// waiting, else the one furthest behind.
+/// Returns the rank to blame, among the ranks that have begun: a stopped rank, else a rank that is
+/// not waiting, else the rank furthest behind.
 int JobWatch::to_blame() const {
   const auto innocence = [&](int rank) {
     const FlightRecord& record = records_[rank];
@@ -136,7 +136,7 @@ int JobWatch::to_blame() const {
   return found;
 }
 
-/// Lists the stopped processes. If a process is no rank, its program is named.
+/// Lists the stopped processes, with the names of their programs if they are not ranks.
 std::string JobWatch::stopped_text(const Processes& processes) const {
   std::string text;
   for (const ProcessState& process : processes) {

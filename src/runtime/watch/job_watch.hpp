@@ -23,30 +23,31 @@ class JobWatch {
   using OpText = std::function<std::string(int rank, std::size_t op)>;
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// Least time without progress that ranks get to begin and to join (MPI_Init), unless one of them
-  /// is stopped. A loaded machine starts jobs slowly, and in MPI_Init waiting cannot be told from
-  /// working.
+  /// Shortest limit on the time without progress until all ranks have begun and joined (MPI_Init).
+  /// If a process is stopped, the limit may be shorter. A loaded machine starts jobs slowly, and in
+  /// MPI_Init waiting cannot be told from working.
   static constexpr Seconds least_to_join{10};
 
   /// Makes the records and puts their address into the environment, for ranks started from now on.
-  /// `patience`: how long a job may stand still; 0: for ever. `clock`: tests pass their own.
+  /// `patience`: how long a job may stand still; 0: for ever. `to_join`: see least_to_join.
+  /// `clock`: tests pass a clock of their own.
   JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join = least_to_join,
            Clock clock = &std::chrono::steady_clock::now);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// Whether the job has stood still for too long. Cheap, and must be called regularly. A job moves
-  /// if a rank begins another operation. It also moves if a rank uses its processor while it is not
-  /// waiting for others, or has not begun. Time in which this process itself was stopped does not
-  /// count. If some ranks are not found on this machine, they may be on others; then the job hangs
-  /// only if a process is stopped.
+  /// Whether the job has stood still for too long. Must be called regularly; a call is cheap. A job
+  /// moves if a rank begins another operation. A job also moves if a rank uses processor time
+  /// before it has begun, or while it is not waiting for other ranks. Time in which this process
+  /// itself was stopped does not count. If some ranks are not found on this machine, they may be on
+  /// other machines. Then the job hangs only if a process is stopped.
   bool hangs();
   /// Names the rank that the others wait for, and its last operations. Empty until hangs() is true.
   const std::string& hang_text() const { return hang_text_; }
 
-  /// Returns the rank furthest behind of those without a recorded ending; nothing if there is none.
-  /// After a job has ended, that rank ended without an error message.
+  /// Returns, of the ranks that have begun but recorded no ending, the one furthest behind; nothing
+  /// if there is no such rank. After a job has ended, that rank ended without an error message.
   std::optional<int> silent() const;
   /// Whether a rank has failed and reported its own error.
   bool any_failed() const;

@@ -115,9 +115,9 @@ TEST(MachineJson, FingerprintSeesNumbersButNotProvenance) {
 TEST(MachineJson, SizesThatDoNotAscendAreReportedWithTheirPlace) {
   Json document = to_json(full_machine());
   document["collectives"]["all_reduce f32 2"][1]["bytes"] = 4;
-  EXPECT_EQ(
-      test::message_of<InputError>([&] { machine_from_json(document, "m.json"); }),
-      "m.json: at /collectives/all_reduce f32 2/1/bytes: sizes in ascending order, each once");
+  EXPECT_EQ(test::message_of<InputError>([&] { machine_from_json(document, "m.json"); }),
+            "m.json: at /collectives/all_reduce f32 2/1/bytes: expected sizes in ascending order, "
+            "each once");
 }
 
 TEST(ReadMachine, UnknownNameListsTheShippedOnes) {

@@ -127,7 +127,7 @@ TEST(Hdf5, AFileThatWasCutShortIsRefusedAtOpening) {
       EXPECT_THAT(message_of<InputError>([&] {
                     FileData(loads(), {path, {}, 1, false});
                   }),
-                  HasSubstr("set.h5: expected an HDF5 file: it is none, or it is damaged ("))
+                  HasSubstr("set.h5: expected an HDF5 file: it is not one, or it is damaged ("))
           << layout.name << ", " << left << " of " << size;
     }
   }

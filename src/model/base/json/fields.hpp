@@ -1,6 +1,7 @@
 #pragma once
 // The list of a struct's members, made once. Code that writes, reads or compares whole values uses
-// this list. A struct T has one if T::fields() returns a tuple with one Field per member, in order.
+// this list. A struct T has a list if T::fields() returns a tuple with one Field per member, in
+// order.
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -23,7 +24,7 @@ concept HasFields = requires {
 
 namespace detail {
 
-/// Converts to the type of any member. Used only in unevaluated expressions.
+/// A value that converts to the type of any member. Used only in unevaluated expressions.
 struct AnyValue {
   template <class T>
   operator T() const;
@@ -39,8 +40,8 @@ constexpr std::size_t count_members() {
 
 }  // namespace detail
 
-/// The number of members of an aggregate without bases or C arrays: as many as its braces accept
-/// initializers.
+/// The number of members of an aggregate without bases or C arrays, which is the number of
+/// initializers that its braces accept.
 template <class T>
 constexpr std::size_t member_count() {
   static_assert(std::is_aggregate_v<T>);

@@ -1,7 +1,7 @@
 #pragma once
 // Reading and writing the program's JSON files. Files are validated against their JSON Schema
 // (schemas/, embedded in the program) first, so readers can rely on types and required keys.
-// Readers check themselves whatever a schema cannot express, and report it by the same InputError.
+// Readers themselves check what a schema cannot express, and report violations by InputError too.
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -22,26 +22,26 @@ namespace stratplan {
 ///   - nests deeper than 64 levels, repeats a key in one object, or holds an integer beyond 63 bits
 Json read_json_file(const std::string& path);
 
-/// Checks that `document` satisfies the schema `kind` ("network", "machine", "plan", "timings") and
-/// that the program reads its schema_version. Throws InputError with `file`, the JSON pointer of
-/// the innermost violation, and what was expected there.
+/// Checks that `document` satisfies the schema `kind` ("network", "machine", "plan", "timings"),
+/// and that the program can read the document's schema_version. Throws InputError with `file`, the
+/// JSON pointer of the innermost violation, and what was expected there.
 void validate_json(const Json& document, const std::string& kind, const std::string& file);
 
 /// Calls read_json_file, then validate_json.
 Json read_document(const std::string& path, const std::string& kind);
 
-/// Writes a document as write_file_atomically does, indented by 1, so that numbers survive a round
-/// trip. Asserts that the document satisfies its schema.
+/// Writes a document as write_file_atomically does, indented by 1. Numbers survive a round trip.
+/// Asserts that the document satisfies its schema.
 void write_document(const std::filesystem::path& path, const std::string& kind,
                     const Json& document);
 
-/// Returns FNV-1a over the bytes, as 16 hexadecimal digits. It tells files apart, but does not
-/// protect against forgery.
+/// Returns the FNV-1a hash of the bytes, as 16 hexadecimal digits. The hash tells files apart, but
+/// does not protect against forgery.
 std::string fingerprint_of(const std::string& bytes);
 
-/// Returns the folder `name` ("networks", "machines") below the first of these that has it:
+/// Returns the folder `name` ("networks", "machines") in the first of these folders that has it:
 /// $STRATPLAN_DATA_DIR, the program's source tree, the installation's share/stratplan. Throws
-/// EnvironmentError if none has it.
+/// EnvironmentError if none of them has it.
 std::filesystem::path data_folder(const std::string& name);
 /// Returns $STRATPLAN_CACHE_DIR, else $XDG_CACHE_HOME/stratplan, else $HOME/.cache/stratplan.
 /// Throws EnvironmentError if none of the variables is set.

@@ -250,7 +250,7 @@ std::string explain(const Json& root, const Json& schema_here, const Json& value
   }
   const std::string unit =
       schema.contains("unit") ? " in " + schema["unit"].get<std::string>() : "";
-  // A suggestion must not hide behind a long list.
+  // The suggestion comes before a long list, since readers would overlook it behind the list.
   constexpr std::size_t many = 12;
   if (!hint.empty() && schema["enum"].size() > many)
     return fmt::format("found {}{}; expected {}", found, hint, describe(root, schema));

@@ -1,6 +1,6 @@
 #pragma once
 // Processor time of this process, and the share of the machine that other processes used meanwhile.
-// One busy foreign process can make measured medians several times as long.
+// One busy foreign process can make measured medians several times as large.
 #include "model/base/units.hpp"
 
 namespace stratplan {

@@ -35,8 +35,8 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// Returns the descriptor of this process that `path` stands for, if it does. For example,
-/// /dev/stdout is a link to /proc/self/fd/1.
+/// Returns the descriptor of this process that `path` stands for, if it stands for one. For
+/// example, /dev/stdout is a link to /proc/self/fd/1.
 std::optional<int> own_descriptor(const fs::path& path) {
   std::error_code ignored;
   if (fs::canonical(folder_of(path), ignored) != fmt::format("/proc/{}/fd", ::getpid())) {
@@ -114,8 +114,8 @@ bool allowed_in_names(char c) {
          c == '_' || c == '+' || c == '-';
 }
 
-/// Whether a file name may begin like this. A dot would hide the file or lead out of the folder. A
-/// dash would turn the name into an option of commands.
+/// Whether the first character of a file name is allowed. A dot would hide the file or lead out of
+/// the folder. A dash would turn the name into an option of commands.
 bool allowed_first(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.front() != '-';
 }
@@ -149,8 +149,8 @@ OutputFile::~OutputFile() {
   }
 }
 
-/// Creates the temporary file. O_EXCL neither follows a link that lies there nor opens a file of
-/// another process.
+/// Creates the temporary file. With O_EXCL, open() neither follows a link at that path nor opens a
+/// file of another process.
 void OutputFile::open_beside() {
   for (int attempt = 0; attempt == 0 || (descriptor_ < 0 && errno == EEXIST && attempt < 100);
        ++attempt) {

@@ -1,9 +1,10 @@
 #pragma once
-// All outputs are written through this file. The effect depends on what lies at the path:
+// All outputs are written by the functions declared here. The effect depends on what lies at the
+// path:
 //
 //   nothing, or a regular file          a new file is written beside it, then replaces it at once
-//   a symbolic link                     the same with its target, which may be missing; the link
-//                                       stays
+//   a symbolic link                     the same happens to its target, which may be missing; the
+//                                       link stays
 //   a character device, a FIFO          bytes go straight to it; a FIFO without a reader is refused
 //   a descriptor of this process        bytes go straight to it (/dev/stdout, /dev/fd/5)
 //   a folder, a block device, a socket  refused
@@ -38,7 +39,7 @@ class OutputFile {
 
   std::filesystem::path path_;  ///< as the caller named it
   std::filesystem::path end_;   ///< the end of all symbolic links
-  std::string temporary_;       ///< file beside `end_`; empty: no such file, or it was moved
+  std::string temporary_;       ///< path of the file beside `end_`; empty: none, or it was moved
   int descriptor_ = -1;
 };
 

@@ -17,7 +17,7 @@ struct ProcessStart {
   int standard_output = -1;       ///< descriptor; -1: the same as this process's
   std::vector<int> kept_open{};   ///< close-on-exec descriptors that the child keeps nevertheless
   int with_its_parent = SIGTERM;  ///< the signal that the child gets when this process ends
-  /// SIGINT never reaches the child. A terminal sends it to the children too.
+  /// Whether SIGINT is blocked in the child. A terminal sends SIGINT to child processes too.
   bool blocks_interrupts = false;
 };
 
@@ -34,7 +34,7 @@ int wait_for_end(int process);
 /// of obeyed. Only one object may live at a time.
 class StopSignals {
  public:
-  /// Records SIGINT and SIGTERM; with checkpoints also SIGUSR1, which asks for one.
+  /// Records SIGINT and SIGTERM; with checkpoints also SIGUSR1, which asks for a checkpoint.
   explicit StopSignals(bool with_checkpoints);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -44,9 +44,9 @@ class StopSignals {
   static int seen();
   /// The number of signals so far, so that a caller passes on repeated signals too.
   static int count();
-  /// How many of them were SIGINT.
+  /// The number of SIGINT signals so far.
   static int interrupts();
-  /// Whether a terminal sent the last signal. A terminal sends it to the children too.
+  /// Whether a terminal sent the last signal. A terminal sends signals to child processes too.
   static bool from_terminal();
 
  private:

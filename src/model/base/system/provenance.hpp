@@ -1,12 +1,12 @@
 #pragma once
-// The record in a written file of where the file comes from.
+// The provenance of a written file, which the file itself records.
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"
 
 namespace stratplan {
 
-/// A JSON object with program, command, date, machine and whatever else the writer knew. No
+/// A JSON object with program, command, date, machine and whatever else the writer adds. No
 /// prediction depends on it.
 class Provenance {
  public:

@@ -11,7 +11,7 @@
 namespace stratplan {
 namespace {
 
-/// Adds up the passes of one fusion on one rank.
+/// Adds up the costs of the passes of one fusion on one rank.
 class FusionFold : public PassSink {
  public:
   FusionFold(const Site& site, const Recomputation& recomputation, const MachineProfile& machine,
@@ -62,7 +62,7 @@ class FusionFold : public PassSink {
     Use use;
     Bytes bytes{};
     DataType type = DataType::F32;
-    bool lasts = false;  ///< to the backward phase, if that reads it
+    bool lasts = false;  ///< whether it is kept for the backward phase, if that phase reads it
   };
 
   std::int64_t micro_batches() const { return site_.network.training.micro_batches; }
@@ -76,7 +76,7 @@ class FusionFold : public PassSink {
     }
     return 1;
   }
-  /// The optimizer's update runs once per step.
+  /// The number of times that a pass runs per step. The optimizer's update runs once.
   std::int64_t times(const Pass& pass) const {
     return phase_ == Phase::Update ? 1 : times(pass.occasion);
   }
@@ -115,7 +115,7 @@ class FusionFold : public PassSink {
         .gradient = body.stream == Stream::Gradient && body.op != Collective::AllGather};
     if (body.blocks) collective.samples = body.blocks->second - body.blocks->first + 1;
     collective.times = static_cast<double>(times(pass) * (again(pass) ? 2 : 1));
-    if (is_of_bucket(body.from)) {  // the bucket is shared by several layers
+    if (is_of_bucket(body.from)) {  // several layers share a bucket, and each pays for its bytes
       const Bytes piece = std::max(site_.execution.bucket_bytes, Bytes{4});
       collective.times *= bytes / piece;
       collective.bytes = piece;
@@ -135,7 +135,7 @@ class FusionFold : public PassSink {
   }
   void take(const Pass&, const AliasPass&) {}
 
-  /// The copies of each member's own part.
+  /// Prices the copies that pack or unpack each member's part.
   void copy_parts(const Pass& pass, const CollectivePass& body) {
     const Region all = site_.of_head().raw.owned(site_.rank), own = body.parts->owned(site_.rank);
     const bool packs = body.op == Collective::ReduceScatter;
@@ -145,7 +145,7 @@ class FusionFold : public PassSink {
           site_.parts(Dim::C));
   }
 
-  /// Bytes and type of the longer tensor.
+  /// Bytes and type of a collective's longer tensor.
   std::pair<Bytes, DataType> size_of_all(const CollectivePass& body) const {
     const Use& use = body.parts ? body.packed : body.from;
     const DataType stored = site_.execution.precision.activations;
@@ -168,7 +168,8 @@ class FusionFold : public PassSink {
     return {region.elements() * size_of(site_.execution.precision.activations)};
   }
 
-  /// The one of collective_dims that equals the wanted set, disregarding dimensions of one part.
+  /// The set in collective_dims that equals the collective's dimensions. Dimensions with one part
+  /// may differ.
   DimSet dims_of(const CollectivePass& body) const {
     DimSet wanted;
     if (is_of_bucket(body.from)) return along_blocks;
@@ -208,7 +209,8 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- memory
 
-  /// Keeps what the backward phase reads from the forward phase, unless it is recomputed.
+  /// Counts a tensor as saved if the backward phase reads it from the forward phase, unless it is
+  /// recomputed.
   void read(const Use& use, bool is_again) {
     const bool backward = phase_ == Phase::Backward;
     if (use.role == Use::Role::ConvertedWeights) reads_weights_backward_ |= backward || is_again;
@@ -234,7 +236,7 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- parameters
 
-  /// Treats this fusion's parameters as a bucket of their own.
+  /// Prices the passes over this fusion's parameters as if they were a bucket of their own.
   void fold_parameters() {
     if (bucket_.elements == 0) return;
     bucket_.members = std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) *
@@ -254,7 +256,8 @@ class FusionFold : public PassSink {
     gather_and_convert();
     pieces_.persistent += schedule_.persistent(bucket_);
   }
-  /// Each phase gathers shared parameters again, if only for other fusions of the bucket.
+  /// Each phase gathers sharded parameters again, even if only other fusions of the bucket read
+  /// them.
   void gather_and_convert() {
     const LayerIndex head = site_.fusion.head;
     const bool come_and_go = schedule_.shares(bucket_, 3),
@@ -303,7 +306,8 @@ class FusionFold : public PassSink {
   std::vector<Use> kept_;
   std::vector<BucketSlice> slices_;
   Bucket bucket_;
-  bool makes_output_ = false;  ///< ops after this point are repeated where the output is recomputed
+  /// whether the current passes make the output; they are repeated if the output is recomputed
+  bool makes_output_ = false;
   bool reads_weights_backward_ = false, averages_ = false;
 };
 

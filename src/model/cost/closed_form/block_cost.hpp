@@ -1,9 +1,9 @@
 #pragma once
-// The closed-form cost of a block: the sum of the costs of its passes (partition/layers/pass.hpp),
-// without making a program. The pieces do not depend on where in the machine a grid's digits lie,
-// so they are computed once for all grids with the same parts per dimension. The cost of a
-// collective does depend on it, and is computed for each grid from a GroupShape. The time that the
-// interior/boundary split hides is not subtracted.
+// The closed-form cost of a block: the sum of the costs of its passes (partition/layers/pass.hpp).
+// No program is made. The pieces (BlockPieces) do not depend on where in the machine a grid's
+// digits lie. So they are computed once for all grids with the same parts per dimension. The cost
+// of a collective depends on where the digits lie, and is computed for each grid from a GroupShape.
+// The time that the interior/boundary split hides is not subtracted.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -38,8 +38,9 @@ struct BlockCollective {
   Bytes bytes{};
   DimSet dims;
   int samples = 0;
-  bool gradient = false;  ///< the sum of a parameter gradient: can overlap with the backward phase
-  /// how often per iteration; not always whole, since gradients travel in buckets that layers share
+  /// whether it sums a parameter's gradient, which can overlap with the backward phase
+  bool gradient = false;
+  /// number of times per iteration; a fraction if several layers share a gradient bucket
   double times = 1;
 };
 
@@ -47,7 +48,7 @@ struct BlockCollective {
 struct BlockPieces {
   Seconds forward{}, backward{}, update{};  ///< kernels
   Tier tier = Tier::Measured;
-  std::int64_t ops = 0;         ///< all of them, collectives included
+  std::int64_t ops = 0;         ///< number of ops, collectives included
   Bytes persistent{}, saved{};  ///< as in LayerCost
   std::vector<BlockCollective> collectives;
 };
@@ -58,8 +59,8 @@ class ClosedFormBlockCost {
   ClosedFormBlockCost(const Network& network, const Block& block, const Execution& execution,
                       const MachineProfile& machine);
 
-  /// The cost on one rank of the decomposition's grid. Rank 0 has the longest blocks. Requires that
-  /// the decomposition is legal. Thread-safe.
+  /// The parts of the block's cost on one rank of the decomposition's grid. Rank 0 has the longest
+  /// blocks. Requires that the decomposition is legal. Thread-safe.
   BlockPieces pieces(const Decomposition& root, int rank = 0) const;
 
  private:
@@ -68,7 +69,7 @@ class ClosedFormBlockCost {
   const Execution& execution_;
   const MachineProfile& machine_;
   const Recomputation recomputation_;
-  /// by index in the block: whether consumers count the layer's output
+  /// by index in the block: whether consumers count the layer's output as their saved memory
   std::vector<bool> counted_;
 };
 

@@ -121,7 +121,7 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
   return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms));
 }
 
-/// The pairs of one fixed end with any other end.
+/// Prices the pairs of one fixed end and any end of the edge's other side.
 class ClosedEdge::Fixed {
  public:
   Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end)
@@ -161,7 +161,7 @@ class ClosedEdge::Fixed {
     return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
   }
 
-  /// A lower bound over all ends of this kind.
+  /// A lower bound of seconds() over all other ends of this kind.
   double least(const EdgePrices& prices, int other_kind) const {
     Choice choice(edge_.cut_, true);
     Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
@@ -204,10 +204,10 @@ double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
   return Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted);
 }
 
-/// A min-plus message from the ends here to the ends there. Ends of one kind cost the same unless
-/// they have something in common with the other end. So kinds come first, ordered by the least cost
-/// of their ends. For each kind there, the cheapest pair with nothing in common is an upper bound.
-/// Only ends that could be better are evaluated one by one.
+/// A min-plus message from the ends of one side ("here") to the ends of the other side ("there").
+/// Ends of one kind cost the same, unless they have data in common with the end there. So kinds are
+/// tried first, in the order of their cheapest end. For each kind there, the cheapest pair without
+/// common data is an upper bound. Only ends that could be cheaper are evaluated one by one.
 class ClosedEdge::Passage {
  public:
   Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,
@@ -241,7 +241,7 @@ class ClosedEdge::Passage {
   std::vector<double> by_candidate(std::span<const double> limits) const {
     const std::size_t candidates = limits.size();
     const double least =
-        groups_.empty() ? infinity : groups_.front().least;  // edges never cost less than nothing
+        groups_.empty() ? infinity : groups_.front().least;  // costs of edges are never negative
     std::vector<double> result(candidates);
     for (std::size_t c = 0; c < candidates; ++c)
       result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
@@ -313,7 +313,7 @@ class ClosedEdge::Passage {
 
   void reach(int kind) {
     const double limit = highest_limit(kind);
-    double apart = infinity;  // the cheapest pair with nothing in common
+    double apart = infinity;  // cost of the cheapest pair without common data
     std::vector<std::pair<double, int>> least_by_kind;
     for (const Group& group : groups_) {
       if (group.least >= std::min(apart, limit)) break;
@@ -354,7 +354,7 @@ class ClosedEdge::Passage {
   const Side &here_, &there_;
   std::vector<std::vector<Member>> members_;  ///< by kind, cheapest first
   std::vector<Group> groups_;                 ///< cheapest first
-  std::vector<double> limit_, least_;         ///< by end
+  std::vector<double> limit_, least_;         ///< by end there
   std::vector<std::vector<int>> there_by_kind_;
 };
 

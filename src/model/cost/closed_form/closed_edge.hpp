@@ -1,6 +1,7 @@
 #pragma once
-// An edge between two blocks over all grids of a space: the cost of a pair of candidates, and the
-// min-plus message from many candidates to each of many.
+// An edge between two blocks over all grids of a space. It gives a lower bound of the cost of a
+// pair of candidates, and min-plus messages from the candidates of one end to those of the other
+// end.
 #include <span>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace stratplan {
 
 class ClosedEdge {
  public:
-  /// How the candidates of one end map to ends of the edge.
+  /// The candidates of one side of the edge. Candidates that split the edge's tensor alike share an
+  /// EndSpace::End.
   struct Side {
     std::vector<int> end_of;  ///< by candidate: index into `ends`
     const std::vector<EndSpace::End>& ends;
@@ -21,12 +23,12 @@ class ClosedEdge {
   ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings,
              Side home, Side wanted, double passes);
 
-  /// Seconds between two candidates.
+  /// A lower bound, in seconds, of the edge's cost for a pair of candidates.
   double cost(int home_candidate, int wanted_candidate) const;
   /// Implements LargeTable::through. `forward`: the costs belong to the home end.
   std::vector<double> through(bool forward, std::span<const double> costs,
                               std::span<const double> limits) const;
-  /// A lower bound of through(), as if digits were always placed in the best way.
+  /// A lower bound of through(), as if the digits of both ends always lay in the cheapest way.
   std::vector<double> through_at_least(bool forward, std::span<const double> costs,
                                        std::span<const double> limits) const;
 
@@ -34,20 +36,21 @@ class ClosedEdge {
   /// The data of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
-    std::vector<std::size_t> home_row, wanted_column;   ///< by kind
-    std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: place_of_parts
+    std::vector<std::size_t> home_row, wanted_column;   ///< by kind; the sum indexes `sizes`
+    std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: EndSpace::place_of_parts
     bool plain = true;                                  ///< whether all of `along` are plain
     std::vector<AxisReading::Sizes> sizes;
     /// same order as `sizes`; stored apart, so that sizes are contiguous
     std::vector<AxisReading::Along> along;
-    /// The common part of two splits of the axis. Filled only where `plain` is false.
+    /// The common part of two splits of the axis.
     struct Met {
       Meeting meeting;
       float own_forward = 1, own_backward = 1;
       bool apart = false;
     };
-    std::vector<Met> met;
-    std::vector<std::uint16_t> by_home, by_wanted;  ///< indices into `met`, by digits and digits
+    std::vector<Met> met;  ///< filled only if `plain` is false
+    /// indices into `met`, by the digits of the named end, then by those of the other end
+    std::vector<std::uint16_t> by_home, by_wanted;
   };
   class Fixed;
   class Passage;
@@ -60,9 +63,9 @@ class ClosedEdge {
   const EdgeRates& rates_;
   Side home_, wanted_;
   double passes_;
-  std::vector<Table> tables_;       ///< axes that an end splits
-  int cut_ = 0;                     ///< how many of tables_ are not plain
-  AxisReading::Sizes whole_sizes_;  ///< product over all other axes
+  std::vector<Table> tables_;       ///< one per axis that some end splits
+  int cut_ = 0;                     ///< number of tables_ that are not plain
+  AxisReading::Sizes whole_sizes_;  ///< product over the axes that no end splits
 };
 
 }  // namespace stratplan

@@ -18,7 +18,8 @@ Decomposition probe(OutputLayout output_layout) {
   return {ProcessGrid({two}), output_layout};
 }
 
-/// A dimension splits nothing if it is R (repetition) in the layer's own grid.
+/// The dimensions that split a tensor of a layer. A dimension splits nothing if it is R
+/// (repetition) in the layer's own grid.
 TensorSplit split_of(const Distribution& tensor, const ProcessGrid& grid_of_layer, bool read) {
   TensorSplit split;
   for (const Axis axis : all_axes)
@@ -196,7 +197,7 @@ const std::vector<double>& ClosedTable::costs_with(const Weights& weights) {
 }
 
 std::vector<double> ClosedTable::seconds_by_begin(const std::vector<int>& assignment) const {
-  double critical = 0, before = 0;  // nodes so far: sums less the time that hides them
+  double critical = 0, before = 0;  // `before`: sums of earlier nodes less the time that hides them
   std::vector<double> seconds;
   for (int node = 0; node < nodes(); ++node) {
     const Parts part = parts(node, assignment[at(node)]);

@@ -20,14 +20,14 @@
 namespace stratplan {
 
 /// The time that the search minimizes: kernels and exposed communication, plus the part of the
-/// gradient sums that the backward phase cannot hide. Behind each layer the backlog of sums grows
-/// by the layer's own sums and shrinks by its hideable time, but not below zero. The backlog that
-/// is left at the end is exposed.
+/// gradient sums that the backward phase cannot hide. In the backward phase, each layer adds its
+/// own gradient sums to a backlog. Each layer's hideable time shrinks the backlog, but not below
+/// zero. The backlog that is left at the end is exposed.
 ///
-/// The exposed time is a maximum over all layers b: the sums from b onwards less the time that
-/// hides them. So any weighted average over b is a lower bound of a plan's time. The average is a
-/// sum over layers, so it can be searched. It is exact if all weight lies on the layer at which the
-/// plan's backlog begins.
+/// The exposed time is a maximum over all layers b. Its term for b is the sums of the layers from b
+/// onwards in the backward phase, less the time that hides them. So any weighted average over b is
+/// a lower bound of a plan's time. The average is a sum over layers, so it can be searched. It is
+/// exact if all weight lies on the layer at which the plan's backlog begins.
 struct Objective {
   /// weight by node in the average; the weights add up to 1. Empty: all weight on the last node, so
   /// that all sums count
@@ -42,8 +42,8 @@ class ClosedTable final : public LargeTable {
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
               const Execution& execution, const MachineProfile& machine);
 
-  /// The number of classes of equal blocks. Every class must be filled once before any other call.
-  /// Several threads may fill different classes.
+  /// The number of classes of equal blocks. fill() must be called once for every class before any
+  /// other member. Several threads may fill different classes.
   int classes() const { return static_cast<int>(classes_.size()); }
   void fill(int block_class);
   /// To be called once all classes are filled, before any call about edges.
@@ -70,9 +70,9 @@ class ClosedTable final : public LargeTable {
   std::optional<int> find(int node, std::size_t grid, OutputLayout output_layout) const;
   std::size_t candidates() const;  ///< sum over all nodes
   std::size_t rejections() const;
-  /// The time of the assignment, by the node at which the exposed backlog would begin.
+  /// The time of an assignment in seconds, by the node at which the exposed backlog would begin.
   std::vector<double> seconds_by_begin(const std::vector<int>& assignment) const;
-  /// The exact time, not a bound: the maximum of seconds_by_begin().
+  /// The exact time of an assignment, not a bound: the maximum of seconds_by_begin().
   double seconds(const std::vector<int>& assignment) const;
   /// The parts of one node's cost, in seconds.
   struct Parts {
@@ -82,7 +82,7 @@ class ClosedTable final : public LargeTable {
 
  private:
   struct Class {
-    Block block;                                   ///< the first of its kind
+    Block block;                                   ///< the first block of the class
     std::vector<int> grid;                         ///< by candidate: index in the space
     std::vector<OutputLayout> output_layout;       ///< by candidate
     std::array<std::vector<int>, 2> candidate_of;  ///< by output layout and grid; -1 if illegal
@@ -101,7 +101,8 @@ class ClosedTable final : public LargeTable {
     int from_class = -1, to_class = -1;
     std::size_t from_place = 0, to_place = 0;  ///< indices of the layers in their blocks
     std::unique_ptr<ClosedEdge> model;
-    mutable std::unordered_map<std::int64_t, double> exact;  ///< by pair of candidates
+    /// exact costs that were computed so far, in seconds, by pair of candidates
+    mutable std::unordered_map<std::int64_t, double> exact;
   };
 
   const Class& class_of(int node) const {

@@ -11,13 +11,14 @@
 namespace stratplan {
 namespace {
 
-/// What one block at one end of an edge reads from the blocks at the other end. Its own place is
-/// the run of blocks there that it would read if all blocks were equally long.
+/// The elements that one block at one end of an edge reads from the blocks at the other end. The
+/// block's own place is the run of blocks at the other end that it would read if all blocks were
+/// equally long.
 struct Place {
   std::int64_t needed = 0, blocks = 0;  ///< counted with repetitions
   std::int64_t own = 0,
-               own_apart = 0;  ///< most in one block, and most in one block outside its own place
-  std::int64_t before = 0, behind = 0;  ///< elements in blocks before its own place, and behind it
+               own_apart = 0;  ///< most in one block, and most in one block outside the own place
+  std::int64_t before = 0, behind = 0;  ///< elements in blocks before the own place, and behind it
   std::int64_t blocks_before = 0, blocks_behind = 0;
   std::int64_t beyond() const { return before + behind; }
   std::int64_t blocks_beyond() const { return blocks_before + blocks_behind; }
@@ -42,8 +43,8 @@ class Reading {
   float needed() const { return single(needed_); }
   float blocks() const { return single(blocks_); }
   float own() const { return single(own_); }
-  /// The share of the chosen place's elements that every place needs. With four blocks or more, one
-  /// in the middle remains whichever digit of the place is fixed.
+  /// The share of the chosen place's elements that every place needs. With four blocks or more,
+  /// only inner places count, because one of them remains whichever digit of the place is fixed.
   float least_needed() const {
     return needed_ > 0 ? least([](const Place& place) { return place.needed; }) / needed() : 1;
   }
@@ -99,7 +100,8 @@ class Reading {
     return std::max<std::int64_t>(1, std::ssize(asking_) / std::ssize(answering_));
   }
 
-  /// All places, or a few representative ones if all blocks except those at the ends are alike.
+  /// The numbers of all places, or of a few representative places if all blocks except those at the
+  /// ends are alike.
   std::vector<std::int64_t> representative_places(bool alike) const {
     const auto parts = std::ssize(asking_);
     const std::int64_t many = within_one(), middle = parts / 2 / many * many;
@@ -141,8 +143,9 @@ class Reading {
     return place;
   }
 
-  /// With three blocks or more: the minimum over the inner places, so that the choice holds for any
-  /// of them. With one or two blocks: the place that receives most.
+  /// Chooses the place that the bound describes. With three blocks or more, its numbers are the
+  /// minima over the inner places, so that the bound holds for any of them. With one or two blocks,
+  /// it is the place that receives most.
   void choose() {
     const auto received = [](const Place& place) { return place.needed - place.own; };
     needed_ = blocks_ = std::numeric_limits<std::int64_t>::max();
@@ -160,8 +163,10 @@ class Reading {
     }
   }
 
-  /// The least number of elements that the first block of a group needs before the group, and that
-  /// the last block needs behind it.
+  /// Returns the elements and blocks that a block at the border of a group needs beyond the group.
+  /// A group is the run of asking blocks in one answering block. Its first block needs elements
+  /// before the group, its last block elements behind the group. For each of the two, the least
+  /// over the inner places counts. The one with more elements is returned.
   std::pair<std::int64_t, std::int64_t> far_at_border() const {
     constexpr auto none = std::numeric_limits<std::int64_t>::max();
     std::int64_t before = none, behind = none, blocks_before = none, blocks_behind = none;
@@ -209,7 +214,7 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   const auto [far_message, far_element] = rates(outer);
   const auto [near_message, near_element] = rates(inner);
   const double copied = (seconds_of(many) - start) / static_cast<double>(many);
-  // A rank copies its own data once, if anything moves at all.
+  // A rank copies its own data once, not twice, if any data move at all.
   const auto single = [](double value) { return static_cast<float>(value); };
   return {single(far_message + 2 * start),    single(far_element + 2 * copied),
           single(far_message - near_message), single(far_element - near_element),
@@ -306,7 +311,7 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
           !shifted_ || one_is_whole};
 }
 
-/// Splits of unequal blocks: their sizes are known, but not their order.
+/// For splits into unequal blocks, whose sizes are known but not their order.
 AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_parts) const {
   const auto single = [](std::int64_t value) { return static_cast<float>(value); };
   const auto shortest = [&](int parts) { return extent_ / parts; };

@@ -1,14 +1,15 @@
 #pragma once
 // The cost of an edge. One direction costs the time of everything that the worst rank receives.
-// Data from near ranks cost less than data from far ranks (ArrivalCounts). An edge costs both
-// directions together.
+// Data from near ranks cost less than data from far ranks (ArrivalCounts). The cost of an edge is
+// the sum of both directions.
 //
-// The cost of a pair of candidates is exact. Over all candidates the cost is bounded from below
-// from the splits of both ends along each axis alone. The elements that a rank needs multiply over
-// axes, and so do the near ones and its own ones. The bound describes one rank, chosen axis by
-// axis. Along each axis this rank has a block with as much halo as blocks in the middle have. If
-// the digits of an axis lie apart, a rank with nothing in common along that axis can be chosen in
-// addition, provided that the axis' own block is free. Such an axis counts with the smallest block.
+// edge_cost() gives the exact cost of a pair of candidates. For the search over all candidates,
+// EdgePrices gives a lower bound, from the splits of both ends along each axis alone. The numbers
+// of elements that a rank needs along each axis multiply to the number over all axes. So do the
+// numbers of near elements and of own elements. The bound describes one rank, chosen axis by axis.
+// Along each axis, this rank has a block with as much halo as a block in the middle. If the digits
+// of both ends differ along an axis, a rank whose two blocks have nothing in common there can be
+// chosen instead. That rank may have any block along the axis, so the smallest block counts.
 // tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
 #include <algorithm>
 #include <array>
@@ -21,29 +22,31 @@
 
 namespace stratplan {
 
-/// The rates of an edge, in seconds. `message` and `element` hold if everything comes from other
-/// innermost groups and is packed and unpacked. The `near_` rates are the saving for data of the
-/// same innermost group. The `own_` rates are the further saving for a rank's own data.
+/// The rates of an edge, in seconds per message and per element. `message` and `element` are for
+/// data that come from other innermost groups and are packed and unpacked. The `near_` rates are
+/// the saving for data from the same innermost group. The `own_` rates are the further saving for a
+/// rank's own data.
 struct EdgeRates {
   float message = 0, element = 0;
   float near_message = 0, near_element = 0;
   float own_message = 0, own_element = 0;
-  int innermost = 1;  ///< ranks in an innermost group
+  int innermost = 1;  ///< number of ranks in an innermost group
 };
 EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
-/// The exact cost of one pass in each direction. Both ends must lie on the same ranks.
+/// The exact cost of one forward and one backward pass. Both ends must lie on the same ranks.
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
 
 /// How an axis of a tensor is held and read, for any number of parts.
 class AxisReading {
  public:
   AxisReading(const Distribution& home, const Needed& needed, Axis axis);
-  /// Counts along the axis for one rank: the elements that it needs, the blocks of the other end
-  /// that hold them (or that want them), and an upper bound of the elements that are its own.
+  /// Counts along the axis for one rank: the blocks of the other end that hold (or want) the needed
+  /// elements, the needed elements, and an upper bound of the needed elements that are the rank's
+  /// own.
   struct Sizes {
     float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
-    float readers = 1, held = 1, held_and_wanted = 1;  ///< backward: with repetitions
+    float readers = 1, held = 1, held_and_wanted = 1;  ///< backward, with repetitions
     /// Every other rank has at least these shares of the counts above.
     float least_homes = 1, least_wanted = 1, least_readers = 1, least_held = 1;
     Sizes& operator*=(const Sizes& other) {
@@ -60,11 +63,12 @@ class AxisReading {
       return *this;
     }
   };
-  /// The near part of one direction, derived from a Meeting's shares and blocks along the axis.
-  /// Elements are shares of what a rank needs.
+  /// The near part of the data of one direction, derived from a Meeting's shares and blocks along
+  /// the axis. Elements are given as shares of the elements that a rank needs.
   struct Near {
-    /// At most min(1, max(share * times, floor)) of the elements, in blocks * counted + more
-    /// blocks. One struct means one load and no branch.
+    /// At most the share min(1, max(share * times, floor)) of the elements is near, in blocks *
+    /// counted + more blocks, where `share` and `blocks` are the Meeting's. One struct means one
+    /// load and no branch.
     struct Bound {
       float times = 1, floor = 0, counted = 1, more = 0;
     };
@@ -76,9 +80,10 @@ class AxisReading {
   struct Along {
     Sizes sizes;
     Near forward, backward;
-    /// blocks are equal and aligned with the other end's, so the shares of Meeting hold
+    /// whether blocks are equal and aligned with the other end's, so that the shares of Meeting
+    /// hold
     bool plain = true;
-    bool known = true;  ///< the numbers of parts determine where blocks lie
+    bool known = true;  ///< whether the numbers of parts determine where blocks lie
   };
   Along along(int home_parts, int wanted_parts);
 
@@ -91,28 +96,31 @@ class AxisReading {
   Axis axis_;
   std::int64_t extent_ = 1;
   bool windowless_ = true, shifted_ = false;
-  /// by parts; filled on first use
+  /// the blocks by number of parts; filled on first use
   std::map<int, std::vector<Interval>> home_blocks_, wanted_blocks_;
 };
 
-/// Chooses the rank of a bound: the axes along which its block is apart from its own place.
+/// Chooses the rank that a lower bound describes. Along some axes the rank is apart: its blocks at
+/// both ends have nothing in common.
 class Choice {
  public:
-  /// `cut`: number of axes whose blocks are not plain. `at_best`: meetings are the best of several
-  /// ends, and no single end has more in common.
+  /// `cut`: number of axes whose blocks are not plain. `at_best`: each meeting is the best over
+  /// several ends, so that no single end has more in common.
   Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
-  /// The common part of both ends along an axis whose blocks are not plain.
+  /// Returns an upper bound of the common part of both ends along an axis whose blocks are not
+  /// plain. `meeting` is the common part of equal blocks.
   Meeting along(Meeting meeting, const AxisReading::Along& blocks);
   /// Adds an axis along which the rank is apart. Returns false if no further axis can be apart.
   bool takes_apart(float own_forward, float own_backward);
   /// Whether the rank may have any block along some axis.
   bool any_block() const { return apart_ > 0 || at_best_; }
-  /// The share of the rank's possible own elements that counts. `common`: product over all axes.
+  /// The share of the rank's possible own elements that counts. `common`: Meeting::common,
+  /// multiplied over all axes.
   float own_forward(float common) const { return forward_ * (both_taken() ? 1 : common); }
   float own_backward(float common) const { return backward_ * (both_taken() ? 1 : common); }
 
  private:
-  /// Along any two axes some rank is apart, but along three there may be none.
+  /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
   static constexpr int most_apart = 2;
   bool both_taken() const { return apart_ == most_apart || (at_best_ && cut_ >= most_apart); }
   int cut_, apart_ = 0;
@@ -147,23 +155,23 @@ inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) 
   return meeting;
 }
 
-/// A lower bound of an edge's cost for two numbers of parts along each axis. The places of the
-/// digits need not be known yet.
+/// A lower bound of an edge's cost, from the numbers of parts of both ends along each axis. The
+/// places of the digits need not be known yet.
 class EdgePrices {
  public:
   /// `products`: AxisReading::Sizes multiplied over all axes. `terms`: number of ranks that
   /// contribute to the same block's gradient.
   EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms);
-  /// `met`: product over all axes, where near_wanted and near_readers are also multiplied by the
-  /// number of terms in each innermost group.
+  /// `met`: the meetings multiplied over all axes. Its near_wanted and near_readers are also
+  /// multiplied by the number of terms in each innermost group.
   float seconds(const EdgeRates& rates, const Meeting& met, const Choice& choice) const;
-  /// The cost if nothing in common is near. No pair costs more.
+  /// The cost if all data come from other innermost groups. No pair of ends costs more.
   float most() const { return forward_.chosen.far + backward_.chosen.far; }
-  /// A lower bound over all pairs.
+  /// A lower bound over all pairs of ends with these numbers of parts.
   float least() const { return least_; }
 
  private:
-  /// The data that a rank receives, its own included, and how much of it can be near.
+  /// The data that a rank needs, its own included, and how much of these data can be near.
   struct Amount {
     Amount(const EdgeRates& rates, float all_messages, float all_elements, float own);
     float messages, elements, far, most_near, most_near_elements;
@@ -171,15 +179,16 @@ class EdgePrices {
   struct Direction {
     float seconds(const EdgeRates& rates, bool any_block, float common, float near_blocks,
                   float near_elements) const;
-    Amount chosen, least;  ///< for the chosen rank; for any rank
+    Amount chosen, least;  ///< for the chosen rank, and the least for any rank
     float own;
   };
   Direction forward_, backward_;
-  float held_;  ///< elements of one term
+  float held_;  ///< elements of one term of the gradient
   float least_ = 0;
 };
 
-/// The ranks of an innermost group together hold at most `innermost` times what one rank can own.
+/// The ranks of an innermost group together hold at most `innermost` times the elements that one
+/// rank can own.
 inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, float all_elements,
                                   float own)
     : messages(all_messages),

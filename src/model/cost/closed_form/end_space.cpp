@@ -19,7 +19,7 @@ int EndSpace::number_of(std::size_t axis, AxisDigits digits) {
   return found->second;
 }
 
-/// The end, without the number of its kind.
+/// Returns the end on one grid, and its kind. End::kind is not set yet.
 std::pair<EndSpace::Kind, EndSpace::End> EndSpace::end_on(std::size_t grid,
                                                           const TensorSplit& split) {
   Kind kind;

@@ -1,6 +1,6 @@
 #pragma once
-// How all grids of a space split tensors. Ends of edges with equal costs are merged, and what two
-// ends have in common along an axis is a table lookup.
+// The ends of edges: how each grid of a space splits the tensor of an edge. Ends with equal costs
+// are merged. The common part of two ends along an axis is a table lookup.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace stratplan {
 
-/// How a layer's dimensions split a tensor. `gathered`: dimensions along which every rank uses
-/// whole blocks.
+/// How grid dimensions split a tensor of a layer, by axis. `gathered`: dimensions along which every
+/// rank uses whole blocks.
 struct TensorSplit {
   std::array<DimList, axis_count> by;
   DimSet gathered;
@@ -33,13 +33,13 @@ class EndSpace {
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   struct End {
-    std::array<std::uint16_t, axis_count> digits{};  ///< along each axis, see meeting()
-    std::uint16_t kind = 0;
-    std::uint16_t terms_inside = 1;  ///< how many of the terms are in one innermost group
+    std::array<std::uint16_t, axis_count> digits{};  ///< number of the split along each axis
+    std::uint16_t kind = 0;                          ///< index in Ends::kinds
+    std::uint16_t terms_inside = 1;  ///< number of Kind::terms in one innermost group
     friend auto operator<=>(const End&, const End&) = default;
   };
   struct Ends {
-    std::array<std::vector<int>, 2> of_grid;  ///< by output layout and grid of the space
+    std::array<std::vector<int>, 2> of_grid;  ///< index in `ends`, by output layout and grid
     std::vector<End> ends;
     std::vector<Kind> kinds;
   };
@@ -48,8 +48,8 @@ class EndSpace {
   /// before meet_all().
   const Ends& ends(const SplitByOutputLayout& splits);
   void meet_all();
-  /// A row over all digits of the other end, for one value of digits at this end: indices of
-  /// meetings().
+  /// Returns a row with one index in meetings() for each value of the other end's digits. `digits`
+  /// are those of this end.
   const std::uint16_t* met_by_home(std::size_t axis, int digits) const {
     return pools_[axis].row(pools_[axis].by_home, digits);
   }
@@ -57,8 +57,9 @@ class EndSpace {
     return pools_[axis].row(pools_[axis].by_wanted, digits);
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
-  /// A row over place_of_parts() of the other end: the most that this end's digits can have in
-  /// common with any digits of that number of parts. Entries are indices of meetings().
+  /// Returns a row with one index in meetings() for each place_of_parts() of the other end. The
+  /// entry is the most that this end's digits can have in common with any digits of that number of
+  /// parts.
   const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
     return pools_[axis].best_row(pools_[axis].best_by_home, digits);
   }
@@ -71,7 +72,7 @@ class EndSpace {
   int parts(std::size_t axis, int digits) const {
     return pools_[axis].digits[static_cast<std::size_t>(digits)].parts();
   }
-  /// The digits of an axis that is not split.
+  /// The value of End::digits along an axis that is not split.
   static constexpr int whole = 0;
 
  private:
@@ -81,9 +82,10 @@ class EndSpace {
   struct Pool {
     std::map<AxisDigits, int> known;
     std::vector<AxisDigits> digits;
-    std::vector<int> parts;                         ///< numbers of parts that occur, ascending
-    std::vector<std::uint16_t> by_home, by_wanted;  ///< indices of meetings_, by digits and digits
-    /// indices of meetings_, by digits and place_of_parts()
+    std::vector<int> parts;  ///< numbers of parts that occur, ascending
+    /// indices in meetings_, by the digits of the named end, then by those of the other end
+    std::vector<std::uint16_t> by_home, by_wanted;
+    /// indices in meetings_, by the digits of the named end, then by place_of_parts() of the other
     std::vector<std::uint16_t> best_by_home, best_by_wanted;
     const std::uint16_t* row(const std::vector<std::uint16_t>& table, int index) const {
       return table.data() + static_cast<std::size_t>(index) * digits.size();

@@ -31,8 +31,8 @@ GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
   return along;
 }
 
-/// Each digit lies between two strides. The part of it between the group sizes of a level gives the
-/// members at that level.
+/// Each digit covers the range from its stride to its stride times its parts. The part of this
+/// range between the sizes of a level's inner and outer groups gives the members at that level.
 GroupShape GroupShapes::shape(std::size_t grid, DimSet dims, std::int64_t samples) const {
   GroupShape shape;
   const auto digits = space_.digits(grid);

@@ -6,14 +6,15 @@ namespace stratplan {
 
 struct BackwardReads {
   bool inputs = false;  ///< the layer's inputs
-  /// the layer's output, or another tensor that is made with it (the places of maxima)
+  /// the layer's output, or another tensor that the forward passes make (the places of maxima)
   bool output = false;
 };
 
-/// Returns what the layer's backward phase reads if the layer is not fused with others.
+/// Returns which tensors the layer's backward passes read if the layer is not fused with others.
 BackwardReads backward_reads(const Network& network, LayerIndex layer);
 
-/// Whether some consumer's backward phase reads the layer's output to make its own gradients.
+/// Whether some consumer's backward phase reads the layer's output to make the consumer's
+/// gradients.
 bool output_is_read_backward(const Network& network, LayerIndex layer);
 
 }  // namespace stratplan

@@ -10,9 +10,9 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// F and C, in this order, split whole groups. Blocks of filters are balanced as in every layer, so
-/// that layers folded behind can inherit them. So each block must end where a group ends. Then
-/// blocks of channels end there too.
+/// F and C, in this order, split the groups, and each rank has whole groups. Blocks of filters are
+/// balanced as in every layer, so that layers folded behind can inherit these blocks. So each block
+/// of filters must end where a group ends. Then blocks of input channels end there too.
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
                              (dim == Dim::C ? grid.parts(Dim::C) : 1),
@@ -36,7 +36,7 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   return why_not_alike(layer, dim, grid);
 }
 
-/// Weights of a transposed convolution have the input channels on the outer axis, the filters on
+/// Weights of a transposed convolution have the input channels on the outer axis and the filters on
 /// the inner axis. In a convolution with several groups, F and C both split the outer axis.
 Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   const Shape shape = layer.weights();
@@ -51,9 +51,9 @@ Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   return distribution(shape, grid, {{{outer}, {inner}, {}, {}, {}}}, Role::Gathered);
 }
 
-/// After the sum over the C ranks, each of them has the whole output (all-reduce), or channels of
-/// its own (reduce-scatter). After an all-reduce each rank also has the complete gradient of the
-/// output, and so of the bias.
+/// After the sum over the C ranks, each of these ranks has all channels of its F block
+/// (all-reduce), or a share of them (reduce-scatter). After an all-reduce, each rank also has the
+/// complete gradient of the output, and so of the bias.
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
   const bool mixes = layer.mixes_channels(),
@@ -79,13 +79,13 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
 
 enum Tensors { Partial, Packed, Gathered, PartialGradient };
 
-/// Whether a reduce-scatter sums over the C ranks and leaves each rank channels of its own.
+/// Whether a reduce-scatter sums over the C ranks and leaves each rank a share of the channels.
 bool scatters(const Site& site) {
   return !site.of_head().raw.dims_with(Role::Partial).empty() &&
          site.decomposition.output_layout == OutputLayout::ReduceScatter;
 }
 
-/// Sums the terms of the C ranks. Before, each rank has one term of each output.
+/// Sums the output over the C ranks. Each rank has computed one term of each output element.
 void land(const Site& site, PassSink& passes) {
   if (!scatters(site))
     return passes.add(
@@ -101,8 +101,8 @@ void land(const Site& site, PassSink& passes) {
                                                .packed = site.tensor(Packed)}});
 }
 
-/// A transposed convolution is the backward-data pass of a convolution that leads from its output
-/// to its input. The last kernel also computes the layers that are fused behind.
+/// A transposed convolution runs as the backward-data pass of the convolution that leads from its
+/// output to its input. The last kernel also applies the activation that is fused behind.
 void forward(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
@@ -127,8 +127,8 @@ void forward(const Site& site, PassSink& passes) {
   passes.add(site.run(bias, {site.output(), site.parameter(What::Bias)}, {site.output()}));
 }
 
-/// Adds the gradients of the bias and of a fused activation. Returns the gradient in front of the
-/// activation, which the other gradients need.
+/// Adds the passes for the gradients of the bias and of a fused activation. Returns the gradient
+/// with respect to the activation's input, which the other gradients need.
 Use backward_bias(const Site& site, PassSink& passes) {
   const LayerIndex activation = site.fusion.activation;
   const Use dy = site.output_gradient(),
@@ -150,8 +150,9 @@ Use backward_bias(const Site& site, PassSink& passes) {
   return before;
 }
 
-/// Returns the gradient of this rank's terms, given the gradient of their sum. The dual of
-/// reduce-scatter is all-gather. After an all-reduce each rank has the complete gradient already.
+/// Returns the gradient of this rank's terms. `gradient`: the gradient of the sum over the C ranks.
+/// The dual of reduce-scatter is all-gather. After an all-reduce, each rank already has the
+/// complete gradient.
 Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   if (!scatters(site)) return gradient;
   const Region raw = site.of_head().raw.owned(site.rank);
@@ -166,7 +167,7 @@ Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   return site.tensor(PartialGradient);
 }
 
-/// Backward data comes first: its transfers are under way while backward filter runs.
+/// Backward-data comes first, so that its transfers are under way while backward-filter runs.
 void backward(const Site& site, PassSink& passes) {
   const bool transposed = site.head().kind == LayerKind::TransposedConvolution;
   const Use raw = gather_reduced(site, backward_bias(site, passes), passes);

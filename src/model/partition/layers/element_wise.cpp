@@ -45,7 +45,7 @@ void dropout_forward(const Site& site, PassSink& passes) {
     passes.add(site.run(site.kernel(Dropout), {site.input()}, {site.output()}));
 }
 
-/// The gradient loses the same elements as the input did.
+/// Backward drops the gradient of the elements that forward dropped.
 void dropout_backward(const Site& site, PassSink& passes) {
   site.pass_back(passes, site.kernel(Dropout), {site.output_gradient()});
 }

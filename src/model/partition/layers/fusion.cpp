@@ -3,15 +3,15 @@
 namespace stratplan {
 namespace {
 
-/// Whether the kernel that writes a contraction's output last can activate it. That kernel must be
-/// the convolution itself, or the kernel that adds the bias.
+/// Whether the kernel that writes a contraction's output last can also apply an activation. That
+/// kernel must be the convolution itself, or the kernel that adds the bias.
 bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
   if (layer.bias()) return true;
   const bool partial = layer.mixes_channels() && decomposition.grid.parts(Dim::C) > 1;
   return layer.kind != LayerKind::TransposedConvolution && !partial;
 }
 
-/// Whether the kernels of `fusion` can also compute the layer `next` behind them.
+/// Whether the kernels of `fusion` can also compute `next`, the layer behind the fusion.
 bool takes(const Network& network, const Fusion& fusion, const Decomposition& of_head,
            const Layer& next) {
   const Layer& head = network.layer(fusion.head);
@@ -44,7 +44,7 @@ std::vector<Fusion> fuse(const Network& network, const Block& block,
                          const std::vector<Decomposition>& decompositions,
                          const Execution& execution) {
   std::vector<Fusion> fusions;
-  std::size_t head = 0;  // index in the block of the last fusion's head
+  std::size_t head = 0;  // position of the last fusion's head in the block
   for (std::size_t i = 0; i < block.layers.size(); ++i) {
     const LayerIndex index = block.layers[i];
     const bool inherits =

@@ -2,10 +2,10 @@
 // Fusion: layers of one block that one pass over memory computes. A normalization, an addition and
 // a ReLU are fused if their intermediate results have no other reader and all are split alike. Then
 // no intermediate result is written. Forward, the kernel that scales and shifts also adds and
-// activates. Backward, the normalization's kernels apply the activation's derivative to the
-// gradient as they read it; the sign of the activation's output decides. A contraction and a ReLU
-// are fused likewise. Forward, the kernel that makes the output activates it. Backward, one pass
-// makes the gradients of the bias and of the activation.
+// activates. Backward, the normalization's kernels apply the activation's derivative while they
+// read the gradient. The sign of the activation's output determines the derivative. A contraction
+// and a ReLU are fused likewise. Forward, the kernel that writes the output also applies the ReLU.
+// Backward, one pass makes the gradients of the bias and of the activation.
 #include <vector>
 
 #include "model/partition/block.hpp"
@@ -14,7 +14,7 @@
 
 namespace stratplan {
 
-/// The layers that one pass computes. -1: there is no such layer.
+/// The layers that one pass computes. -1: the fusion has no such layer.
 ///   head             add            activation       condition
 ///   a normalization  of two inputs  ReLU, LeakyReLU  add or activation may be missing
 ///   a contraction    -              ReLU, LeakyReLU  a bias is added; or the layer is not
@@ -32,8 +32,9 @@ struct Fusion {
   friend bool operator==(const Fusion&, const Fusion&) = default;
 };
 
-/// Returns the fusions of a block in order. Each layer is in exactly one of them. Layers are fused
-/// only if each has the decomposition that it inherits. `decompositions`: by layer of the block.
+/// Returns the fusions of a block in order. Each layer is in exactly one fusion. A layer joins a
+/// fusion only if it has the decomposition that it inherits. `decompositions`: by layer of the
+/// block.
 std::vector<Fusion> fuse(const Network& network, const Block& block,
                          const std::vector<Decomposition>& decompositions,
                          const Execution& execution);
@@ -42,7 +43,8 @@ std::vector<Fusion> fuse(const Network& network, const Block& block,
 std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions,
                              const Execution& execution);
 
-/// Returns the layer's activation if the kernel of another layer can compute it; otherwise nothing.
+/// Returns the layer's activation if another layer's kernel can apply the activation; otherwise
+/// nothing.
 std::optional<Activation> activation_of(const Layer& layer);
 
 }  // namespace stratplan

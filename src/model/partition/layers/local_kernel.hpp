@@ -7,21 +7,23 @@
 
 namespace stratplan {
 
-/// Returns the layer's kernel of one kind on one rank: the shapes of what the rank reads and
-/// computes, windows with local padding, constants. Forward and backward kernels have the same
-/// shapes.
+/// Returns the layer's kernel of one kind on one rank. The kernel has local shapes (of the regions
+/// that the rank reads and computes), windows with local padding, and constants. Forward and
+/// backward kernels have the same shapes.
 Kernel local_kernel(const Network& network, LayerIndex layer,
                     const LayerDistributions& distributions, int rank, KernelKind kind);
 
-/// The statistics sets that a rank sums up, and the blocks of samples that hold parts of them.
+/// The statistics sets that a rank sums up, and the blocks of samples that hold parts of these
+/// sets.
 struct StatisticsGroup {
   StatisticsSets sets;
-  int first_block = 0, last_block = 0;  ///< along N
+  int first_block = 0, last_block = 0;  ///< the group's first and last block along N
   bool alone = false;                   ///< each rank has one set, which no other rank shares
 };
 /// Returns a rank's group. Blocks of samples that share a set form one group. If no set straddles
-/// blocks, the group is the rank's own block, and only the spatial parts are summed. Otherwise the
-/// buffer holds all sets of the group's blocks, with zeros for sets without local samples.
+/// blocks, the group is the rank's own block, and sums run only over ranks with other spatial parts
+/// of this block. Otherwise the buffer holds all sets of the group's blocks, with zeros for sets
+/// without local samples.
 StatisticsGroup statistics_group(const Network& network, LayerIndex layer,
                                  const LayerDistributions& distributions, int rank);
 

@@ -18,7 +18,7 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
 
 enum Tensors { Gradient, Wanted, Sum, ClassSums };
 
-/// The kernel of a loss. Its gradient is scaled if the precision needs it.
+/// Returns the pass of a loss kernel. The gradient is scaled if the precision needs a scaled loss.
 template <class Attributes>
 Pass loss_pass(const Site& site, KernelKind kind, std::vector<Use> reads, const Use& loss) {
   Kernel kernel = site.kernel(kind);
@@ -43,8 +43,8 @@ void load(const Site& site, PassSink& passes) {
                                   site.tensor(Wanted), region, global, layer.input[Axis::C]}});
 }
 
-/// A loss that is a mean of terms. The local sums are added over all ranks but the redundant ones,
-/// so that each term counts once.
+/// Adds the passes of a loss that is a mean of terms. The local sums are added up over all
+/// dimensions but R, so that each term counts once.
 void sum_of_terms(const Site& site, PassSink& passes) {
   const KernelKind kind = has_labels(site.head().kind) ? SoftmaxCrossEntropy : MeanSquaredError;
   const std::vector<Use> reads{site.input(), site.tensor(Wanted)};
@@ -67,8 +67,9 @@ void sum_of_terms(const Site& site, PassSink& passes) {
        Occasion::Last});
 }
 
-/// A loss that is a quotient of sums over all samples and positions. Every rank gets the complete
-/// sums first. Then it computes the loss, which is equal on all ranks, and the gradient.
+/// Adds the passes of a loss that is a quotient of sums over all samples and positions. Every rank
+/// gets the complete sums first. Then each rank computes the loss, which is equal on all ranks, and
+/// the gradient.
 void quotient_of_sums(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
   SP_ASSERT(site.network.training.micro_batches == 1, "layer {}: its sums run over the whole batch",

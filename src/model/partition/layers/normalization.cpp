@@ -11,8 +11,8 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// Blocks of channels must be whole groups. The statistics of a group that is cut would need a sum
-/// over ranks for that group alone.
+/// Blocks of channels must be whole groups. If a border cut a group, the group's statistics would
+/// need a sum over ranks for that group alone.
 std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomposition) {
   if (layer.kind != LayerKind::GroupNorm) return {};
   const ProcessGrid& grid = decomposition.grid;
@@ -30,7 +30,7 @@ std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomp
 
 enum Tensors { Sums, MoreMoments, GradientSums };
 
-/// The sum over the ranks that hold parts of the same sets.
+/// Returns the all-reduce over the ranks that hold parts of the same sets.
 CollectivePass reduction(const StatisticsGroup& group, const Use& sums) {
   if (group.alone) return {.from = sums, .to = sums};
   return {.from = sums,
@@ -43,8 +43,8 @@ bool keeps_running(const Site& site) {
   return site.head().kind == LayerKind::BatchNorm && site.network.running_momentum != 0;
 }
 
-/// Computes the rank's share of the mean over all sets. A rank's own set (local statistics) has the
-/// weight of its share of all terms.
+/// Adds the passes that compute the rank's share of the mean of the moments over all sets. With
+/// local statistics, the weight of a rank's own set is the set's share of all terms.
 void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& passes) {
   const Layer& layer = site.head();
   Kernel kernel = site.kernel(BatchNormMoments);
@@ -89,12 +89,12 @@ void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes
   if (keeps_running(site)) contribute_moments(site, group.sets, passes);
 }
 
-/// The input of the addition that is not the head's output.
+/// The index of the fused addition's input that is not the head's output.
 std::size_t addend(const Site& site) {
   return site.layer(site.fusion.add).inputs.front() == site.fusion.head ? 1 : 0;
 }
 
-/// Writes the output of the last layer that the normalization is fused with.
+/// Adds the kernel that writes the output of the fusion's last layer.
 void finish(const Site& site, Kernel kernel, const Use& statistics, PassSink& passes) {
   site.activate(kernel);
   kernel.epilogue().addend = site.fusion.add >= 0;
@@ -116,8 +116,9 @@ void forward(const Site& site, PassSink& passes) {
   finish(site, std::move(kernel), site.tensor(Sums), passes);
 }
 
-/// A fused addition's other input needs the gradient in front of the activation as a tensor, so the
-/// first kernel writes that tensor. Otherwise both kernels compute this gradient as they read.
+/// If an addition and an activation are fused, the addition's other input needs the gradient with
+/// respect to the activation's input as a tensor. So the first kernel writes that tensor. Without
+/// an addition, both kernels compute this gradient as they read dy.
 void backward(const Site& site, PassSink& passes) {
   const Fusion& fusion = site.fusion;
   const StatisticsGroup group =

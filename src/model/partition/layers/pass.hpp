@@ -1,8 +1,8 @@
 #pragma once
 // Passes: the kernels, loads and collectives of one rank for a fusion of layers in one micro-batch,
-// before they have buffers or ranks of the job. A family of layers (layer_family.hpp) makes the
+// before buffers and ranks of the job are assigned. A family of layers (layer_family.hpp) makes the
 // passes, forward and backward. lower() gives them buffers, ranks and edges. Prices, memory and
-// recomputation fold over the same passes. So a layer is described once.
+// recomputation are derived from the same passes, so a layer is described only once.
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -16,9 +16,9 @@ namespace stratplan {
 /// A tensor that passes read or write, named by its role for a layer.
 struct Use {
   enum class Role : std::uint8_t {
-    Input,           ///< the part of the which-th producer's output that the layer needs
-    Loaded,          ///< an input as it is loaded, if activations have another type
-    InputGradient,   ///< gradient of the which-th Input
+    Input,           ///< the part of the `which`-th producer's output that the layer needs
+    Loaded,          ///< an input as it is loaded (F32), if activations are not F32
+    InputGradient,   ///< gradient of the `which`-th Input
     Output,          ///< output of the fusion; `layer` is the fusion's last
     OutputGradient,  ///< gradient of Output: the sum of the consumers' contributions
     Parameter,       ///< `which`: a ParameterSlice::What
@@ -27,10 +27,11 @@ struct Use {
     ParameterGradient,  ///< `which`: a ParameterSlice::What
     Running,            ///< batch normalization's running statistics
     Moments,            ///< this step's contribution to the running statistics
-    Loss,               ///< F64 scalar, over all micro-batches
-    LossScale,          ///< F64, [2]
-    Tensor,             ///< the which-th tensor that the layer's own passes have declared
-    // Tensors of the which-th bucket of parameters (parameter_schedule.hpp):
+    Loss,               ///< F64 scalar: the loss over all micro-batches
+    LossScale,          ///< F64, [2]: the scale and a count of steps (Program::loss_scale)
+    Tensor,             ///< the `which`-th tensor that the layer's own passes have declared
+    // Tensors of the `which`-th bucket of parameters (parameter_schedule.hpp). A bucket's members
+    // are the ranks over which it is reduced.
     Values,
     ValueShare,    ///< the part of the values that this member updates
     NarrowValues,  ///< the values in the type of activations
@@ -41,27 +42,27 @@ struct Use {
     SecondState,  ///< optimizer state: all of it, or this member's share
     // Tensors of a parameter; `which` as for Parameter:
     PutAside,  ///< the sum of the gradients of earlier micro-batches
-    Velocity,  ///< for an optimizer that updates tensor by tensor (LARS)
+    Velocity,  ///< velocity, if the optimizer updates tensor by tensor (LARS)
     Norms,     ///< F64, [2]: squared norms of value and gradient, over all ranks
     // Tensors of a rank:
     AllNorms,    ///< F64: the squared norms of all parameters
     Overflows,   ///< F64 scalar: the number of overflows in this step's gradients
-    AllMoments,  ///< F64: the moments of all layers of the which-th group
+    AllMoments,  ///< F64: moments of all layers in the `which`-th group of ranks
   };
   Role role = Role::Tensor;
   LayerIndex layer = -1;
   int which = 0;
-  /// a run of a bucket's elements; all of them if `count` is below zero
+  /// a run of a bucket's elements; all elements if `count` is below zero
   std::int64_t begin = 0, count = -1;
   friend auto operator<=>(const Use&, const Use&) = default;
 };
 
-/// Whether the tensor is one of a bucket's, or a run of it.
+/// Whether the use is of a bucket's tensor, or of a run of its elements.
 constexpr bool is_of_bucket(const Use& use) {
   return use.role >= Use::Role::Values && use.role <= Use::Role::SecondState;
 }
 
-/// The micro-batches of a step in which a pass is done. Between: neither the first nor the last.
+/// The micro-batches of a step in which a pass runs. Between: neither the first nor the last.
 enum class Occasion : std::uint8_t { Each, First, AllButFirst, Between, Last };
 
 /// A tensor that a layer's passes declare: sums, places of maxima, packed messages.
@@ -69,9 +70,9 @@ struct TensorSpec {
   const char* part = "";  ///< the name behind the layer's name: "packed" in "conv1.packed"
   TensorClass tensor_class = TensorClass::Activation;
   Region region;                   ///< flat tensors use axis C alone
-  std::optional<DataType> type{};  ///< default: the type of the class (execution.hpp)
+  std::optional<DataType> type{};  ///< default: the tensor class's type
   Occasion occasion = Occasion::Each;
-  bool kept = false;  ///< not recomputed with the output
+  bool kept = false;  ///< kept for the backward phase, even if the output is recomputed
 };
 
 struct KernelPass {
@@ -90,17 +91,18 @@ struct LoadPass {
 };
 
 /// A collective over the ranks that differ from this rank only along `dims`. With `blocks`, only
-/// ranks with those blocks along N take part. A bucket's collective runs over the ranks over which
-/// the bucket is reduced. Nothing is done if this rank is the only member.
+/// ranks whose block along N is in that range take part. A bucket's collective runs over the
+/// bucket's members. Nothing is done if this rank is the only member.
 struct CollectivePass {
   Collective op = Collective::AllReduce;
   Use from, to;  ///< AllReduce works in place: both are equal
   DimList dims{};
   std::optional<std::pair<int, int>> blocks{};  ///< first and last block along N
-  /// ReduceScatter, AllGather: the distribution of the longer tensor among the members, and the
-  /// tensor in which the members' parts follow each other. Each part is copied to or from that
-  /// tensor. Buckets need neither: they consist of equal parts in order.
+  /// ReduceScatter, AllGather: the distribution of the longer tensor among the members. Null for
+  /// buckets, which consist of equal parts in order.
   const Distribution* parts = nullptr;
+  /// With `parts`: the tensor in which the members' parts follow each other. Each part is copied to
+  /// or from this tensor.
   Use packed{};
   Stream stream = Stream::Halo;
 };
@@ -114,7 +116,8 @@ struct EdgePass {
   Use gradient;
 };
 
-/// The local gradient of a parameter is complete. The parameter schedule goes on from there.
+/// Marks that the local gradient of a parameter is complete. The parameter schedule continues from
+/// there.
 struct GradientPass {
   Use gradient;
 };
@@ -128,16 +131,17 @@ struct Pass {
   LayerIndex layer = -1;  ///< the layer that the pass's time counts for
   std::variant<KernelPass, LoadPass, CollectivePass, EdgePass, GradientPass, AliasPass> body;
   Occasion occasion = Occasion::Each;
-  bool kept = false;  ///< its results are kept: it is not repeated if the output is recomputed
+  bool kept = false;  ///< not repeated when the output is recomputed: the results are kept
 };
 
-/// Receives passes in the order in which they are done.
+/// Receives passes in the order in which they run.
 class PassSink {
  public:
   virtual ~PassSink() = default;
-  /// Declares a tensor. A Tensor or Loaded must be declared before the first pass that writes it.
-  /// Other tensors need no declaration and no `spec`. Declaring such a tensor makes its buffer
-  /// before the buffers of tensors that are declared later.
+  /// Declares a tensor. A tensor whose role is Tensor or Loaded must be declared before the first
+  /// pass that writes it. Tensors of other roles need neither a declaration nor `spec`. A
+  /// declaration of such a tensor makes its buffer before the buffers of tensors that are declared
+  /// later.
   virtual void declare(const Use& tensor, const TensorSpec& spec = {}) = 0;
   virtual void add(const Pass& pass) = 0;
 };

@@ -1,6 +1,6 @@
 // Layers that copy their inputs to places in their output: concatenation and zero padding. Forward,
-// zeros fill the elements that no input covers. Backward, each input takes the gradient of its
-// place. A rank copies nothing of an input that its block does not overlap.
+// zeros fill the elements that no input covers. Backward, each input takes the gradient at its
+// place in the output. A rank copies nothing of an input that does not overlap the rank's block.
 #include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {

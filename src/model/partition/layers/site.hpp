@@ -1,5 +1,5 @@
 #pragma once
-// A site: a fusion of layers, and the rank of its grid for which passes are made.
+// A site: a fusion of layers, and the rank of the fusion's grid for which passes are made.
 #include <array>
 
 #include "model/partition/layers/fusion.hpp"
@@ -27,7 +27,7 @@ struct Site {
   /// The region of an input that the rank needs.
   Region needed(std::size_t input = 0) const { return of_head().inputs[input].region(rank); }
 
-  /// Whether an input comes from an input layer. Then it is loaded and has no gradient.
+  /// Whether an input comes from an input layer. Such an input is loaded and has no gradient.
   bool reads_data(LayerIndex index, std::size_t input) const {
     return network.layer(network.layer(index).inputs[input]).kind == LayerKind::Input;
   }
@@ -50,11 +50,11 @@ struct Site {
   Use tensor(int which) const { return {Use::Role::Tensor, fusion.head, which}; }
   Use of(Use::Role role) const { return {role, fusion.head}; }
 
-  /// The head's local kernel of a kind, with the type of activations if it works on them.
+  /// The head's local kernel of one kind. A kernel that works on activations has their type.
   Kernel kernel(KernelKind kind) const;
-  /// The same for a kernel whose tensors all have the given shape.
+  /// A kernel of one kind whose tensors all have the given shape.
   Kernel kernel(KernelKind kind, const Shape& shape) const;
-  /// Sets the epilogue's activation if the fusion has one.
+  /// Sets the activation of the kernel's epilogue if the fusion has an activation.
   void activate(Kernel& kernel) const;
 
   // Shorthands for passes of the head.
@@ -70,11 +70,11 @@ struct Site {
     return {fusion.head, EdgePass{EdgePass::What::Add, fusion.head, input, gradient}};
   }
   /// Adds the backward passes of a head with one input and one backward kernel. Adds nothing if the
-  /// input is data.
+  /// input comes from an input layer.
   void pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) const;
 };
 
-/// Adds the passes that load the part of an input layer that a layer needs, in the type of
+/// Adds the passes that load the region of an input layer that `layer` needs, in the type of
 /// activations.
 void load_data(const Execution& execution, LayerIndex layer, std::size_t input,
                const Needed& needed, int rank, PassSink& passes);

@@ -11,7 +11,7 @@ namespace stratplan::layers {
 /// other dimensions have the role `rest`.
 Distribution distribution(const Shape& shape, const ProcessGrid& grid,
                           const std::array<DimList, axis_count>& by, Role rest);
-/// The same with samples split by N, channels by `channels`, and positions by D, H and W.
+/// A distribution with samples split by N, channels by `channels`, and positions by D, H and W.
 Distribution split(const Shape& shape, const ProcessGrid& grid, const DimList& channels, Role rest);
 void set_roles(Distribution& distribution, const DimList& dims, Role role);
 
@@ -22,21 +22,23 @@ std::vector<Needed> needed_inputs(const Layer& layer, const Distribution& iterat
 Distribution channel_distribution(const Layer& layer, const ProcessGrid& grid,
                                   const DimList& channels);
 
-/// For layers whose work is one unit per output element, without a sum over ranks.
+/// The distributions of a layer that computes each output element separately, without a sum over
+/// ranks.
 LayerDistributions distribute_alike(const Layer& layer, const Decomposition& decomposition);
-/// The same for layers that also have parameters per channel.
+/// Like distribute_alike(), for layers that also have parameters per channel.
 LayerDistributions distribute_with_channels(const Layer& layer, const Decomposition& decomposition);
 
 /// "H4"
 std::string factor_text(Dim dim, const ProcessGrid& grid);
-/// Returns the reason that the grid has more parts along `dim` than there are elements; nothing if
-/// it has not. `what`: the name of one element.
+/// Returns a reason against the split if the grid has more than `extent` parts along `dim`;
+/// otherwise nothing. `what`: the name of one element.
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what);
-/// For layers that can be split along every dimension, into at most as many parts as the output has
-/// samples, channels or positions.
+/// LayerFamily::why_not for layers that can be split along every dimension, into at most as many
+/// parts as the output has samples, channels or positions.
 std::optional<std::string> why_not_alike(const Layer& layer, Dim dim, const ProcessGrid& grid);
-/// The same for layers that read all channels of a position at once. `reason`: why they do.
+/// LayerFamily::why_not for layers that read all channels of a position at once, and so cannot be
+/// split along F or C. `reason`: why they read all channels.
 std::optional<std::string> why_not_but_channels(const Layer& layer, Dim dim,
                                                 const ProcessGrid& grid, const char* reason);
 

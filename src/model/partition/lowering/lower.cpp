@@ -28,7 +28,8 @@ int ranks_of(const Network& network, const LayerDecompositions& decompositions) 
   return ranks;
 }
 
-/// Provides the inputs from outside the fusion: data are loaded, other inputs are given.
+/// Provides the inputs from outside the fusion. Data are loaded. Other inputs get a buffer, unless
+/// their producer is placed too.
 void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fusion) {
   for (const LayerIndex index : fusion.layers()) {
     Lowering::State& state = lowering.state(index);

@@ -8,9 +8,9 @@
 namespace stratplan {
 
 /// Returns the program of one of the job's ranks for one training step: forward, backward and
-/// update, with placed buffers and chosen transports. `ranks`: the number of ranks in the job; by
-/// default, and at least, up to the last rank on which a layer lies. A rank on which no layer lies
-/// has no ops.
+/// update, with placed buffers and chosen transports. `ranks`: the number of ranks in the job. By
+/// default, or if `ranks` is too small, the job ends with the last rank on which a layer lies. A
+/// rank on which no layer lies has no ops.
 Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank, int ranks = 0);
 
@@ -22,15 +22,15 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
                         const Execution& execution, int rank, int ranks = 0);
 
 /// Returns the ops of fused layers alone: kernels in both directions, sums over ranks, gradient
-/// reduction and update. The needed inputs are given. Each layer but the head has the decomposition
-/// that it inherits. Buffers are not placed. There is no interior/boundary split, since only an
-/// edge brings a halo.
+/// reduction and update. Data are loaded. Other inputs from outside the fusion have buffers that no
+/// op writes. Each layer but the head has the decomposition that it inherits. Buffers are not
+/// placed. There is no interior/boundary split, since only an edge brings a halo.
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 
-/// Returns the ops of one edge alone, in both directions (packing, messages, unpacking). They give
-/// the cost of a pair of candidates. There are none if the tensor already lies where it is needed.
-/// Buffers are not placed.
+/// Returns the ops of one edge alone, in both directions (packing, messages, unpacking). Their cost
+/// is the cost of a pair of candidates. There are no ops if the tensor already lies where it is
+/// needed. Buffers are not placed.
 Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from,
                    LayerIndex consumer, std::size_t input, const Decomposition& to,
                    const Execution& execution, int rank);

@@ -23,15 +23,16 @@ class Lowering : public PassSink {
   Lowering(const Network& network, const Execution& execution, int rank, int ranks,
            bool infers = false);
 
-  /// The backward transfers of an edge between their two halves. Kernels may run between sending
-  /// and adding.
+  /// The backward transfers of an edge, after they were sent and before the contributions are
+  /// added. Kernels may run in between.
   struct PendingEdge {
     LayerIndex producer = -1, consumer = -1;
-    BufferId gradient = -1;  ///< gradient of the region that the consumer needed
-    /// the contributions in the order in which they are added: regions of the home, and the buffers
-    /// that hold them; `gradient` itself if the contribution comes from this rank
+    BufferId gradient = -1;  ///< gradient of the region that the consumer needs
+    /// The contributions in the order in which they are added: a region of the home, and the buffer
+    /// that holds the contribution. The buffer is `gradient` if the contribution comes from this
+    /// rank.
     std::vector<std::pair<Region, BufferId>> received;
-    /// the one contribution covers the home region, and needs no copy
+    /// there is one contribution, which covers the home region and needs no copy
     bool aliases = false;
   };
   /// The state of a layer on this rank.
@@ -43,27 +44,27 @@ class Lowering : public PassSink {
     /// per input, the buffer that the layer reads; it may be the producer's `home`
     std::vector<BufferId> needed;
     BufferId home = -1;                     ///< the output
-    BufferId output_gradient = -1;          ///< if the layer is the last of its fusion
+    BufferId output_gradient = -1;          ///< set if the layer is the last of its fusion
     std::vector<BufferId> input_gradients;  ///< per input
     std::map<Use, BufferId> tensors;        ///< tensors that the layer's passes have declared
-    std::vector<PendingEdge> sent;          ///< per input: gradients on their way
-    BufferId running = -1;                  ///< BatchNorm, if the network keeps running statistics
+    std::vector<PendingEdge> sent;          ///< per input: the gradient's pending transfers
+    BufferId running = -1;                  ///< BatchNorm: its running statistics, if they are kept
     BufferId moments = -1;  ///< BatchNorm: this step's contribution to the running statistics
     /// contributions to the output's gradient, one per consuming edge, each over the home region
     std::vector<BufferId> contributions;
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     LayerIndex head = -1;                 ///< the head of the layer's fusion
-    Fusion fusion;                        ///< if the layer is a head
+    Fusion fusion;                        ///< set if the layer is a head
     InteriorSplit split;  ///< if it has an interior, the layer is computed in pieces
     /// parts of the needed input that are still on their way, and the buffers that receive them
     std::vector<std::pair<Region, BufferId>> arriving;
     bool recomputed = false;              ///< the output has been recomputed in this backward phase
-    std::set<std::size_t> brought_again;  ///< inputs that have been brought again in this phase
+    std::set<std::size_t> brought_again;  ///< inputs brought again in this backward phase
   };
 
   /// Makes the layer part of the job, as a fusion of its own.
   void place(LayerIndex layer, const Decomposition& decomposition);
-  /// Fuses layers that are placed.
+  /// Fuses layers, which must have been placed.
   void fuse(const Fusion& fusion);
   State& state(LayerIndex layer) {
     auto& made = states_[static_cast<std::size_t>(layer)];
@@ -75,25 +76,27 @@ class Lowering : public PassSink {
   /// Adds the parameters of these layers, given in the order in which backward completes them.
   void add_parameters(const std::vector<LayerIndex>& backward_order);
 
-  /// Brings an input to a layer: loads, or messages and copies. In the backward phase, it brings
-  /// the input of a recomputed layer again.
+  /// Appends the ops that bring an input to a layer: loads, or messages and copies. In the backward
+  /// phase, these ops bring an input again that was not kept.
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
   /// Copies the parts in State::arriving to the input of a layer with an interior/boundary split.
   void unpack_arrived(LayerIndex layer);
   /// Forward, a fusion's ops are appended with its last layer, since then all inputs exist.
-  /// Backward, they are appended with its head, in the order of the parameters.
+  /// Backward, they are appended with its head, so that gradients are completed in the order of the
+  /// parameters.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
                                   BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
   void begin_backward() { phase_ = Phase::Backward; }
-  /// Recomputes a fusion's output for the backward phase, if it was not kept (recompute.hpp).
+  /// Recomputes a fusion's output for the backward phase, if the output was not kept
+  /// (recompute.hpp).
   void make_again(LayerIndex head);
-  /// Brings an input for the backward phase again, if the producer's output was not kept.
+  /// Brings an input again for the backward phase, if the producer's output was not kept.
   void bring_again(LayerIndex consumer, std::size_t input);
   const Recomputation& recomputation() const { return recomputation_; }
-  /// Ops that are appended from now on are those of this micro-batch.
+  /// Starts a micro-batch. Ops that are appended from now on are those of this micro-batch.
   void begin_micro_batch(std::int64_t micro_batch);
   /// Appends the remaining gradient reductions, and the update phase.
   void update();
@@ -121,12 +124,12 @@ class Lowering : public PassSink {
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
     BufferId value_share = -1, gradient_share = -1, more_gradients = -1;
     BufferId accumulated = -1;              ///< sum of the gradients of earlier micro-batches
-    BufferId narrow = -1;                   ///< value, rounded to the type of activations
+    BufferId narrow = -1;                   ///< `value`, rounded to the type of activations
     BufferId narrowed = -1;                 ///< the value buffer from which `narrow` was made
     std::int64_t reduced = 0;               ///< elements that collectives have reduced so far
     std::int64_t complete = 0;              ///< elements whose local gradients are complete
     std::optional<Phase> gathered{};        ///< the phase for which values have been gathered
-    std::vector<std::size_t> parameters{};  ///< in the order of their slices
+    std::vector<std::size_t> parameters{};  ///< as indices, in the order of their slices
   };
 
   Op& add_op(LayerIndex layer, Stream stream, std::vector<BufferId> reads,
@@ -191,7 +194,7 @@ class Lowering : public PassSink {
   void squared_norms();
   void add_running(const std::vector<LayerIndex>& backward_order);
   void update_running();
-  /// Returns the region of the whole batch that a region of this micro-batch is.
+  /// Returns a region of this micro-batch in the coordinates of the whole batch.
   Region in_whole_batch(Region region) const;
   bool last_micro_batch() const { return micro_batch_ + 1 == network_.training.micro_batches; }
 
@@ -211,7 +214,7 @@ class Lowering : public PassSink {
   // By parameter, in the order of Program::parameters.
   std::vector<BucketSlice> slices_;
   std::vector<int> bucket_of_parameter_;
-  std::vector<BufferId> accumulated_;  ///< its slice of PlacedBucket::accumulated
+  std::vector<BufferId> accumulated_;  ///< the parameter's slice of PlacedBucket::accumulated
   std::vector<BufferId> norms_;
   BufferId all_norms_ = -1;
   std::int64_t micro_batch_ = 0;
@@ -221,7 +224,7 @@ class Lowering : public PassSink {
     BufferId moments = -1;
   };
   std::vector<RunningGroup> running_groups_;
-  BufferId overflows_ = -1;  ///< count for this step's gradients, if the loss is scaled
+  BufferId overflows_ = -1;  ///< count of overflows in this step's gradients, if the loss is scaled
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's ops are appended
 };

@@ -56,7 +56,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
                         execution_.overlapped_halos.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
-  std::vector<std::pair<Region, BufferId>> parts;  // of the needed region, with their buffers
+  std::vector<std::pair<Region, BufferId>> parts;  // parts of the needed region, in buffers
   for (const Transfer& transfer : list.receives) {
     if (transfer.from == program.rank) {
       parts.emplace_back(transfer.region, from.home);

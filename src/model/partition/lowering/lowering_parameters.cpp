@@ -153,7 +153,7 @@ BufferId Lowering::slice_of_share(const PlacedBucket& placed, BufferId share, st
                    slice.layer);
 }
 
-/// Sets `part` of each of the bucket's parameters to its slice of `all`, where kernels look it up.
+/// Sets `part` of each of the bucket's parameters to the parameter's slice of `all`.
 void Lowering::place_slices(const PlacedBucket& placed, BufferId all,
                             BufferId ParameterSlice::*part, const char* prefix) {
   for (const std::size_t p : placed.parameters) {
@@ -163,7 +163,7 @@ void Lowering::place_slices(const PlacedBucket& placed, BufferId all,
   }
 }
 
-/// After the last op, the program's parameters name the shares that persist.
+/// Makes the program's parameters name the shares that persist. Called after the last op.
 void Lowering::keep_shares() {
   for (const PlacedBucket& placed : buckets_) {
     for (const std::size_t p : placed.parameters) {
@@ -187,7 +187,7 @@ Lowering::PlacedBucket& Lowering::placed_bucket(std::size_t p) {
   return buckets_[static_cast<std::size_t>(bucket_of_parameter_[p])];
 }
 
-/// Returns the buffer of a parameter's tensor, or of a bucket's.
+/// Returns the buffer of a tensor that belongs to a parameter or to a bucket.
 BufferId Lowering::parameter_buffer(const Use& use) {
   using enum Use::Role;
   const auto parameter = [&] {
@@ -235,8 +235,8 @@ BufferId Lowering::parameter_buffer(const Use& use) {
 
 // ---------------------------------------------------------------- schedule
 
-/// If only a share of the gradients is kept, whole gradients get a buffer in every micro-batch. It
-/// lives from the first gradient that is made to the reduction.
+/// If only a share of the gradients is kept, whole gradients get a new buffer in every micro-batch.
+/// This buffer lives from the first gradient to the reduction.
 void Lowering::begin_buckets() {
   for (PlacedBucket& placed : buckets_) {
     placed.gathered = {};
@@ -265,7 +265,7 @@ BufferId Lowering::value_of(std::size_t p) {
 }
 
 /// Returns the weights that a contraction reads, in the type of activations. If the weights have
-/// another type, the first op that reads any of a bucket's converts all of the bucket.
+/// another type, the first op that reads weights of a bucket converts the whole bucket.
 BufferId Lowering::weights_of(LayerIndex index) {
   const std::size_t p = place_of(index, ParameterSlice::What::Weights);
   const BufferId weights = value_of(p);
@@ -326,7 +326,7 @@ void Lowering::update() {
             name_of(network_.training.optimizer));
   if (!participants_.contains(program.rank)) return;
   const bool scales = schedule_.scales_loss(),
-             has_loss = loss_is_placed_;  // ops that exist once per step belong to the loss
+             has_loss = loss_is_placed_;  // ops that exist once per step are added with the loss
   if (scales) {
     overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
     if (has_loss) schedule_.begin_overflows(*this);
@@ -347,9 +347,9 @@ void Lowering::update_by_tensor() {
   for (const BucketSlice& slice : slices_) schedule_.update(slice, *this);
 }
 
-/// Per parameter with a trust ratio, two sums of squares over the whole tensor. If tensors are
-/// split, one all-reduce for all tensors adds up the ranks' terms. Of the ranks that hold the same
-/// block, only the first contributes it.
+/// Computes two sums of squares over the whole tensor, for each parameter with a trust ratio. If
+/// tensors are split, one all-reduce for all tensors adds up the ranks' terms. Of the ranks that
+/// hold the same block, only the first contributes a term.
 void Lowering::squared_norms() {
   const auto tensors = std::ranges::count_if(slices_, &BucketSlice::has_trust);
   norms_.assign(slices_.size(), -1);

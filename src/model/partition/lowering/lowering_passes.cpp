@@ -100,7 +100,7 @@ void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId>
   const Shape global = index >= 0 ? layer(index).output : region.shape();
   if (works_on_activations(kernel.kind)) kernel.type = execution_.precision.activations;
   if (kernel.kind == KernelKind::Dropout)
-    region = in_whole_batch(region);  // random numbers are counted by element of the whole batch
+    region = in_whole_batch(region);  // random numbers are keyed by element of the whole batch
   add_op(index, Stream::Compute, std::move(reads), std::move(writes)).body =
       ComputeOp{std::move(kernel), region, global};
 }
@@ -210,8 +210,8 @@ void Lowering::layer_backward(LayerIndex index) {
 
 namespace {
 
-/// Forwards only the edge passes, for a layer that does not lie on this rank. Their order is the
-/// same as on the layer's own ranks.
+/// Forwards only the edge passes, for a layer that does not lie on this rank. These passes keep the
+/// order that they have on the layer's own ranks.
 class EdgesAlone : public PassSink {
  public:
   explicit EdgesAlone(PassSink& edges) : edges_(edges) {}
@@ -371,7 +371,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   const bool gathers = pass.op == Collective::AllGather,
              scatters = pass.op == Collective::ReduceScatter;
   Use longer = gathers && !pass.parts ? pass.to : pass.from;
-  longer.count = -1;  // the collective selects the run, not the buffer
+  longer.count = -1;  // `collective` selects the run; `all` is the whole tensor
   const BufferId all = buffer_of(longer);
   CollectiveOp collective{
       .op = pass.op,
@@ -391,7 +391,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   add_collective(index, pass.stream, std::move(collective), read, written);
 }
 
-/// Packs each member's part separately, then reduces and scatters.
+/// Packs each member's part separately, then adds the reduce-scatter.
 void Lowering::reduce_scatter(LayerIndex index, const CollectivePass& pass,
                               CollectiveOp collective) {
   const BufferId from = buffer_of(pass.from), packed = buffer_of(pass.packed);
@@ -423,7 +423,7 @@ void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, Collecti
   }
 }
 
-/// Returns the sum of the consumers' contributions.
+/// Returns the buffer of the output's gradient, which is the sum of the consumers' contributions.
 BufferId Lowering::gradient_of_output(LayerIndex index) {
   State& at = state(index);
   SP_ASSERT(!at.contributions.empty(), "nobody reads layer {}", layer(index).name);

@@ -1,6 +1,6 @@
-// Recomputation of outputs that were not kept for the backward phase. The same ops as in the
-// forward phase make them again, into new buffers. So backward passes find their inputs as usual,
-// and lifetimes follow.
+// Recomputation of outputs that were not kept for the backward phase. The ops of the forward phase
+// run again and write new buffers. So backward passes find their inputs as usual, and the lifetimes
+// of buffers need no special case.
 #include "model/partition/layers/backward_reads.hpp"
 #include "model/partition/lowering/lowering.hpp"
 
@@ -12,7 +12,7 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
   if (state(producer).head == to.head || !recomputation_.dropped(producer)) return;
   if (!to.brought_again.insert(input).second) return;
   if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
-  if (!state(producer).placed) {  // the input is given, as in the forward phase
+  if (!state(producer).placed) {  // no op makes the input, as in the forward phase
     to.needed[input] = add_buffer("x", TensorClass::Activation,
                                   to.distributions.inputs[input].region(to.rank), consumer);
     return;
@@ -31,7 +31,8 @@ void Lowering::make_again(LayerIndex head) {
   layer_forward(at.fusion.last());
 }
 
-/// Recomputes what a fusion's backward passes read, just before the first of them.
+/// Recomputes the tensors that a fusion's backward passes read, just before the first of these
+/// passes.
 void Lowering::make_ready_for_backward(LayerIndex head) {
   if (execution_.recompute.empty()) return;
   const LayerIndex last = state(head).fusion.last();

@@ -22,7 +22,7 @@ Axis axis_to_cut(const Region& output, const Region& input) {
   return found == spatial_axes.end() ? Axis::W : *found;
 }
 
-/// Returns the longer of the two sides that remain of `positions` without `taken`. So the rest
+/// Returns the part of `positions` that lies on one side of `taken`: the longer side. So the rest
 /// stays one piece.
 Interval beside(Interval positions, Interval taken) {
   const Interval lost = intersect(positions, taken);
@@ -31,8 +31,9 @@ Interval beside(Interval positions, Interval taken) {
   return before.size() >= after.size() ? before : after;
 }
 
-/// Returns the positions that read nothing of the received regions. Positions that read padding
-/// alone stay with their neighbours. The result is empty if all its positions read padding alone.
+/// Returns the positions of a sample that read nothing of the received regions. Positions that read
+/// only padding stay with their neighbours. The result is empty if all its positions read only
+/// padding.
 Interval interior_of(const std::vector<Region>& received, const Needed& needed, Axis axis,
                      const Region& sample) {
   Interval interior = sample[axis];

@@ -1,8 +1,9 @@
 #pragma once
 // The interior/boundary split. While the halo of a convolution is on its way, the rank computes the
-// outputs that read nothing of it (the interior). Then it computes the others (the boundary). Each
-// sample's outputs are cut along the outermost of D, H and W with an extent above 1 on this rank.
-// So each piece and its input are contiguous, and kernels run on slices without a copy.
+// outputs that read nothing of the halo (the interior). Then the rank computes the other outputs
+// (the boundary). Each sample's outputs are cut along the outermost of D, H and W with an extent
+// above 1 on this rank. So each piece and its input are contiguous, and kernels run on slices
+// without a copy.
 //
 // Worked table: kernel 3, stride 1, padding 1 and 1, 9 rows on 3 ranks.
 //   rank  owns   receives      interior  boundary
@@ -18,7 +19,8 @@
 
 namespace stratplan {
 
-/// A run of one sample's outputs along the cut axis, and the region of the input that it reads.
+/// A run of one sample's outputs along the cut axis, and the region of the input that the run
+/// reads.
 struct SplitPiece {
   Region output;
   Region input;
@@ -33,20 +35,20 @@ struct InteriorSplit {
   std::vector<SplitPiece> boundary;  ///< the other outputs, in order
 };
 
-/// Splits the region `output` that the job's `rank` computes of a convolution. `home` and `needed`
-/// belong to the convolution's input. The interior is empty if the rank receives nothing, or if all
-/// of its outputs read something received. All of them do if an axis further in is split too, since
-/// each piece then has a halo along that axis.
+/// Splits the region `output` of a convolution's output, which the job's `rank` computes. `home`
+/// and `needed` belong to the convolution's input. The interior is empty if the rank receives
+/// nothing, or if all of its outputs read something received. All outputs read something received
+/// if an axis further in is split too, since each piece then has a halo along that axis.
 InteriorSplit interior_split(const Distribution& home, const Needed& needed, const Region& output,
                              int rank);
 
-/// Returns nothing if the layer has an interior: if some rank receives a part of the input that
-/// only some of its outputs read.
+/// Returns nothing if the layer has an interior: some rank receives a part of the input that only
+/// some of the rank's outputs read.
 std::optional<Rejection> check_interior_split(const Network& network,
                                               const LayerDecompositions& decompositions,
                                               LayerIndex layer);
 
-/// The names of all layers that check_interior_split() admits.
+/// The names of all layers that check_interior_split() accepts.
 std::set<std::string> layers_with_interior(const Network& network,
                                            const LayerDecompositions& decompositions);
 

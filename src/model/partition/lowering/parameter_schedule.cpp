@@ -19,7 +19,7 @@ Kernel fill_kernel(std::int64_t elements, DataType type) {
   return kernel;
 }
 
-/// All dimensions: every rank of the job takes part, so that all come to the same result.
+/// All dimensions: every rank of the job takes part, so that all ranks compute the same result.
 const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
 
 }  // namespace
@@ -73,7 +73,7 @@ void ParameterSchedule::convert(const Bucket& bucket, LayerIndex reader, PassSin
   kernel.type = execution_.precision.activations;
   Pass pass =
       run(reader, kernel, {bucket.of(Use::Role::Values)}, {bucket.of(Use::Role::NarrowValues)});
-  if (!shares(bucket, 3)) pass.occasion = Occasion::First;  // the values stay until the update
+  if (!shares(bucket, 3)) pass.occasion = Occasion::First;  // values change only in the update
   passes.add(pass);
 }
 
@@ -107,7 +107,7 @@ void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int6
                 Occasion::Last});
 }
 
-/// The sums of further micro-batches are added to the share of the first.
+/// The sums of later micro-batches are added to the share that holds the first micro-batch's sum.
 void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
                                          PassSink& passes) const {
   const Use more{Use::Role::MoreGradients, layer, bucket.index};
@@ -129,8 +129,8 @@ void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
               Occasion::AllButFirst});
 }
 
-/// Afterwards all members have all values again, unless sharding gathers values when layers read
-/// them.
+/// After the update, all members have all values again, unless sharding gathers values when layers
+/// read them.
 void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
   const bool shared = shares(bucket, 1);
   const Use gradient = bucket.of(shared ? Use::Role::GradientShare : Use::Role::Gradients),

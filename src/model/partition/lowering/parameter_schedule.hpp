@@ -1,11 +1,12 @@
 #pragma once
-// The parameter schedule: passes over parameters that no layer's own passes contain. It gathers
-// shares, makes copies in a narrow type, accumulates gradients of micro-batches, reduces gradients,
-// runs the optimizer, adjusts the scale of the loss and updates running statistics. lower() makes
-// these passes for the buckets of all layers, prices for the buckets of one fusion.
+// The parameter schedule: passes over parameters that no layer's own passes contain. They gather
+// shares, make copies in a narrow type, accumulate gradients of micro-batches, reduce gradients,
+// run the optimizer, adjust the scale of the loss and update running statistics. lower() makes
+// these passes for the buckets of all layers. The cost model makes them for the buckets of one
+// fusion.
 //
-// A bucket holds parameters that are reduced over the same ranks. They follow each other in flat
-// tensors, in the order in which backward completes them.
+// A bucket holds parameters that are reduced over the same ranks. These parameters follow each
+// other in flat tensors, in the order in which backward completes them.
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/site.hpp"
 #include "model/partition/lowering/parameter_buffers.hpp"
@@ -15,8 +16,8 @@ namespace stratplan {
 struct Bucket {
   int index = 0;
   std::int64_t members = 1;   ///< number of ranks over which the bucket is reduced
-  std::int64_t filled = 0;    ///< elements that slices take, with the padding that aligns them
-  std::int64_t elements = 0;  ///< `filled`, with the padding that makes shares equal
+  std::int64_t filled = 0;    ///< elements that slices take, plus the padding that aligns them
+  std::int64_t elements = 0;  ///< `filled`, plus the padding that makes shares equal
   std::int64_t share = 0;     ///< elements of each member's share, if the bucket is sharded
 
   Use of(Use::Role role) const { return {role, -1, index}; }
@@ -31,7 +32,7 @@ struct BucketSlice {
   LayerIndex layer = -1;
   ParameterSlice::What what = ParameterSlice::What::Weights;
   Region region;
-  std::int64_t begin = 0;  ///< the first element in the bucket
+  std::int64_t begin = 0;  ///< the slice's first element in the bucket
   Use of(Use::Role role) const { return {role, layer, static_cast<int>(what)}; }
   Use gradient() const { return of(Use::Role::ParameterGradient); }
   /// Whether LARS scales the rate by the norms of weights and gradient. Biases, scales and shifts
@@ -41,8 +42,8 @@ struct BucketSlice {
 
 class ParameterSchedule {
  public:
-  /// `network` and `execution` must outlive this object. `infers`: for the forward phase of a
-  /// trained network.
+  /// `network` and `execution` must outlive this object. `infers`: the passes are for inference,
+  /// the forward phase of a trained network.
   ParameterSchedule(const Network& network, const Execution& execution, bool infers)
       : network_(network), execution_(execution), infers_(infers) {}
 
@@ -57,34 +58,37 @@ class ParameterSchedule {
   /// Whether contractions read a copy of the weights in the type of activations.
   bool converts() const { return execution_.precision.activations != DataType::F32; }
 
-  /// Gathers all values if members keep shares. Called when a layer first reads one in a phase.
+  /// Gathers all values, if members keep shares. Called when a layer first reads a value in a
+  /// phase.
   void gather(const Bucket& bucket, LayerIndex reader, Stream stream, PassSink& passes) const;
-  /// Makes the narrow copies. Called when a contraction first reads one after values have changed.
+  /// Converts the values to the type of activations. Called when a contraction first reads
+  /// converted values after the values have changed.
   void convert(const Bucket& bucket, LayerIndex reader, PassSink& passes) const;
-  /// Puts a micro-batch's gradient aside. In the last micro-batch, adds the sum that was put aside
-  /// to the gradient instead.
+  /// Adds a micro-batch's gradient to the sum of the gradients of earlier micro-batches. In the
+  /// last micro-batch, adds this sum to the gradient instead.
   void accumulate(const Bucket& bucket, const BucketSlice& slice, PassSink& passes) const;
-  /// Fills the padding behind a gradient with zeros, since a reduction covers it.
+  /// Fills the padding behind a gradient with zeros, since the reduction covers the padding.
   void fill_gap(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
                 PassSink& passes) const;
-  /// Sums elements [begin, end) of the gradients over all members, which all get the sum. Requires
-  /// that these elements are complete on this rank.
+  /// All-reduces elements [begin, end) of the gradients over the members. Requires that these
+  /// elements are complete on this rank.
   void reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
               PassSink& passes) const;
-  /// Sums the bucket's gradients; each member gets the sum of its share. Requires that the
-  /// gradients are complete on this rank.
+  /// Reduce-scatters the bucket's gradients: each member gets the sum of its share. Requires that
+  /// the gradients are complete on this rank.
   void reduce_to_shares(const Bucket& bucket, LayerIndex layer, PassSink& passes) const;
-  /// Runs the optimizer over a bucket. Not for LARS.
+  /// Runs the optimizer over a bucket. Not used for LARS.
   void update(const Bucket& bucket, PassSink& passes) const;
   /// Runs LARS over one tensor.
   void update(const BucketSlice& slice, PassSink& passes) const;
-  /// Sets the norms of `tensors` tensors to zero. Needed if ranks have only terms of the norms.
+  /// Sets the norms of `tensors` tensors to zero. Needed if ranks compute only terms of the norms.
   void begin_norms(std::int64_t tensors, PassSink& passes) const;
   /// Computes the norms of one tensor, or this rank's terms of them.
   void take_norms(const BucketSlice& slice, PassSink& passes) const;
-  /// Adds up the terms of all ranks.
+  /// Adds up the norms' terms of all ranks.
   void sum_norms(PassSink& passes) const;
-  /// Sums batch normalization's moments of all layers with the same ranks at once.
+  /// All-reduces, at once, the moments of all batch normalizations that are summed over the same
+  /// ranks.
   void sum_moments(int group, LayerIndex last, const DimList& dims, std::int64_t elements,
                    PassSink& passes) const;
   /// Updates a layer's running statistics with its moments.

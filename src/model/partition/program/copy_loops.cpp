@@ -8,7 +8,7 @@ namespace {
 constexpr std::array<Axis, axis_count> memory_order{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
 
 /// Merges `inner` into `outer` if each outer iteration continues where the inner loop ended.
-/// Returns whether it did.
+/// Returns whether the loops were merged.
 bool merge(CopyLoop& outer, const CopyLoop& inner) {
   if (outer.source_stride != inner.count * inner.source_stride ||
       outer.destination_stride != inner.count * inner.destination_stride)

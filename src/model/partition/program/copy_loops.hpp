@@ -2,7 +2,8 @@
 // A CopyRegion kernel as the smallest number of nested loops. Axes of extent 1 are dropped, and
 // axes that are contiguous in both tensors are merged.
 //
-// Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), channels last; in elements.
+// Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), channels last; strides in
+// elements.
 //   region                    loops {count, source stride, destination stride}
 //   everything                {240, 1, 1}
 //   H rows 1 to 3 of both     {2, 120, 120} {48, 1, 1}
@@ -27,7 +28,7 @@ struct CopyLoops {
   std::vector<CopyLoop> loops;   ///< outermost first; at least one
 };
 
-/// Requires kernel.kind == CopyRegion. The moved region must lie inside both tensors.
+/// Returns the loops of a CopyRegion kernel. The copied region must lie inside both tensors.
 CopyLoops copy_loops(const Kernel& kernel);
 
 }  // namespace stratplan

@@ -170,7 +170,7 @@ std::string binary_key(const Kernel& kernel) {
   return key;
 }
 
-/// Leaves out the phases, which hardly change the time.
+/// The key leaves out the phases, which hardly change the time.
 std::string upsample_key(const Kernel& kernel) {
   const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
   return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
@@ -258,7 +258,7 @@ Operands binary_backward_operands(const Kernel& kernel) {
   return operands;
 }
 
-/// Null if the kind has no epilogue.
+/// Returns null if the attributes have no epilogue.
 const Epilogue* epilogue_of(const KernelAttributes& attributes) {
   return std::visit(
       [](const auto& of) -> const Epilogue* {
@@ -332,7 +332,7 @@ std::string Kernel::name() const {
 
 std::string Kernel::key() const {
   expect_own_attributes();
-  // details() of these kinds contain the type, or the bytes.
+  // For these kinds, details() contains the type, or the number of bytes.
   const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;
   return name() + details(*this) +
          (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");

@@ -1,7 +1,7 @@
 #pragma once
-// Kernels: what one rank computes in one go, described by local shapes and a few attributes
+// A kernel: one computation on one rank, described by local shapes and a few attributes
 // (kernel_attributes.hpp). The profiler measures a kernel, the model prices it, a backend prepares
-// it, and the executor runs it: all from the same value.
+// it, and the executor runs it. All of them use the same value.
 //
 // Reads and writes of each kind, in order. Tensors are dense in memory as (N, D, H, W, C), channels
 // last; weights likewise as (F, kD, kH, kW, C / groups).
@@ -50,12 +50,12 @@
 //   PreluGradient               x, dy                        dslope
 //   LocalResponseForward        x                            y
 //   LocalResponseBackward       x, dy                        dx
-//   DiceSums                    x, labels                    sums (F64, [3][C]: x where the label
-//                                                            is the class, x, positions with the
-//                                                            label)
+//   DiceSums                    x, labels                    sums (F64, [3][C]: of x where the
+//                                                            label is the class, of x, and the
+//                                                            number of positions with the label)
 //   DiceLoss                    labels, sums (of all ranks)  loss (F64 scalar, complete), dx
 //   UpsampleForward             x                            y: along each axis the nearest
-//                                                            element, or the two around it mixed
+//                                                            element, or a mix of the two around it
 //   UpsampleBackward            dy                           dx
 //   BatchNormMoments            sums                         moments (F64, [2][C]: this rank's
 //                                                            share of mean and unbiased variance,
@@ -88,12 +88,12 @@
 // or wider, and rounds its results when it stores them.
 //   Convert                     source (F32)                 destination (of Kernel::type)
 // Kinds in a program with a scaled loss (`scaled`), which F16 gradients need:
-//   losses                      last: scaling (F64, [2]: the scale, and steps since it changed or a
-//                               gradient overflowed)
+//   losses                      last read: scaling (F64, [2]: the scale, and steps since it changed
+//                               or a gradient overflowed)
 //   Unscale                     gradient, scaling, overflows gradient, overflows (F64 scalar:
 //                                                            counts elements that are infinite or
 //                                                            NaN), in place
-//   optimizers, RunningAverage  last: overflows; if it is not zero, they write nothing
+//   optimizers, RunningAverage  last read: overflows; if not zero, the kernel writes nothing
 //   AdjustLossScale             scaling, overflows           scaling (in place)
 #include <string>
 #include <string_view>
@@ -162,10 +162,10 @@ enum class KernelKind : int {
 inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BinaryBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
-/// Whether such kernels read or write activations or their gradients, which then have
+/// Whether kernels of this kind read or write activations or their gradients, which then have
 /// Kernel::type.
 bool works_on_activations(KernelKind kind);
-/// Whether such kernels change parameters, optimizer state or running statistics.
+/// Whether kernels of this kind change parameters, optimizer state or running statistics.
 bool is_update(KernelKind kind);
 /// The default attributes of kernels of this kind.
 const KernelAttributes& attributes_of(KernelKind kind);
@@ -183,7 +183,7 @@ struct Operands {
 };
 
 /// Kinds whose tensors all have one shape (element-wise kinds, normalizations, Softmax, losses,
-/// Fill, optimizers) hold it in both x and y. BiasAdd and BiasGradient use only y.
+/// Fill, optimizers) hold this shape in both x and y. BiasAdd and BiasGradient use only y.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
   Shape x{};  ///< the layer's local input, in both directions; CopyRegion: the source
@@ -194,7 +194,7 @@ struct Kernel {
   /// holds the alternative that belongs to the kind
   KernelAttributes attributes = attributes_of(kind);
 
-  /// The attributes, which must be of this type.
+  /// The attributes, which must be of type `Attributes`.
   template <class Attributes>
   const Attributes& as() const {
     const auto* held = std::get_if<Attributes>(&attributes);
@@ -223,7 +223,7 @@ struct Kernel {
   }
   StatisticsSets& sets() { return const_cast<StatisticsSets&>(std::as_const(*this).sets()); }
   /// The epilogue of convolutions, BiasAdd, BiasGradient and BatchNorm. Other kinds have an empty
-  /// one.
+  /// epilogue.
   const Epilogue& epilogue() const;
   /// Requires a kind that has an epilogue.
   Epilogue& epilogue();
@@ -236,7 +236,7 @@ struct Kernel {
     return binary.of == 0 ? x : binary.second;
   }
 
-  /// The buffers of the table above, in order.
+  /// The buffers that the table above lists, in order.
   Operands operands() const;
   /// The first word of the key: name_of(kind), or the function's name for pointwise and binary
   /// kinds ("relu_forward").

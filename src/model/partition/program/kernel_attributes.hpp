@@ -45,7 +45,8 @@ struct StatisticsSets {
   std::int64_t batch = 1;         ///< global samples; the last set may be shorter than the others
   /// global D * H * W; a set has samples * positions terms per channel
   std::int64_t positions = 1;
-  /// consecutive channels that share mean and variance; sums are kept per channel nevertheless
+  /// number of consecutive channels that share mean and variance; sums are kept per channel
+  /// nevertheless
   std::int64_t group_channels = 1;
 
   /// The index in the buffer of the set to which local sample n belongs.
@@ -76,9 +77,10 @@ struct NoAttributes {
 
 /// For convolutions, in any direction.
 struct ConvolutionAttributes {
-  Windows windows{};        ///< with local padding
-  bool bias = false;        ///< ConvolutionForward adds a bias
-  std::int64_t groups = 1;  ///< local groups; each group of y's channels reads its own part of x's
+  Windows windows{};  ///< with local padding
+  bool bias = false;  ///< ConvolutionForward adds a bias
+  /// number of local groups; each group of y's channels reads its own group of x's channels
+  std::int64_t groups = 1;
   Epilogue epilogue{};
 
   static constexpr auto fields() {
@@ -160,7 +162,7 @@ struct RunningAverageAttributes {
                           const RunningAverageAttributes&) = default;
 };
 
-/// For optimizers. Their rates change with the step, and come in the KernelContext.
+/// For optimizers. Learning rates change with the step, so they come in the KernelContext.
 struct OptimizerAttributes {
   bool scaled = false;  ///< the loss is scaled, and the kernel reads the overflows
 
@@ -173,7 +175,7 @@ struct OptimizerAttributes {
 /// For losses that are a mean: SoftmaxCrossEntropy, MeanSquaredError.
 struct LossAttributes {
   double terms = 0;     ///< number of terms of the mean, over the whole batch
-  bool scaled = false;  ///< the kernel reads the scale, and multiplies the gradient by it
+  bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
 
   static constexpr auto fields() {
     return std::tuple(Field{"terms", &LossAttributes::terms},
@@ -185,7 +187,7 @@ struct LossAttributes {
 /// For DiceLoss, which has a quotient of sums per class.
 struct DiceLossAttributes {
   double epsilon = 0;   ///< added to numerator and denominator of each class
-  bool scaled = false;  ///< the kernel reads the scale, and multiplies the gradient by it
+  bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
 
   static constexpr auto fields() {
     return std::tuple(Field{"epsilon", &DiceLossAttributes::epsilon},
@@ -206,7 +208,7 @@ struct DropoutAttributes {
 
 /// For Add.
 struct AddAttributes {
-  int inputs = 1;  ///< number of reads
+  int inputs = 1;  ///< number of tensors that are added
 
   static constexpr auto fields() { return std::tuple(Field{"inputs", &AddAttributes::inputs}); }
   friend auto operator<=>(const AddAttributes&, const AddAttributes&) = default;
@@ -216,8 +218,8 @@ struct AddAttributes {
 struct CopyAttributes {
   bool accumulate = false;                      ///< adds to the destination
   Shape region{};                               ///< extents of the copied region
-  std::array<std::int64_t, axis_count> from{};  ///< start in the source
-  std::array<std::int64_t, axis_count> to{};    ///< start in the destination
+  std::array<std::int64_t, axis_count> from{};  ///< start of the region in the source
+  std::array<std::int64_t, axis_count> to{};    ///< start of the region in the destination
 
   static constexpr auto fields() {
     using A = CopyAttributes;
@@ -232,7 +234,7 @@ struct CopyAttributes {
 struct Binary {
   BinaryFunction function{};
   Shape second{};  ///< local shape of the second tensor
-  int of = 0;      ///< BinaryBackward: the input whose gradient it makes
+  int of = 0;      ///< BinaryBackward: the input (0 or 1) whose gradient the kernel makes
 
   static constexpr auto fields() {
     return std::tuple(Field{"function", &Binary::function}, Field{"second", &Binary::second},

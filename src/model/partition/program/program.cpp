@@ -97,7 +97,7 @@ void find_lifetimes(Program& program) {
   if (program.loss >= 0) touch(program.loss, static_cast<int>(program.ops.size()));
 }
 
-/// A buffer's place and lifetime: from its first op to its last.
+/// The place of a buffer in the arena, in bytes, and its lifetime from its first op to its last.
 struct Placed {
   std::int64_t offset, end;
   int first_op, last_op;
@@ -195,7 +195,7 @@ class History {
     int writer = -1;
     std::vector<int> readers{};
   };
-  /// A segment ends where the next begins.
+  /// Makes a segment begin at `byte`. A segment ends where the next segment begins.
   void split_at(std::int64_t byte) {
     const auto behind = segments_.upper_bound(byte);
     const auto& [begin, segment] = *std::prev(behind);

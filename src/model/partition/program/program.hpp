@@ -1,6 +1,6 @@
 #pragma once
 // A program: the ops of one rank in one training step, and their buffers, as data. The model prices
-// a program, and the simulator and the executor run it. None of them needs to know what a halo is.
+// a program, and the simulator and the executor run it. None of them needs the notion of a halo.
 #include <map>
 #include <string>
 #include <variant>
@@ -25,21 +25,22 @@ std::string_view name_of(TensorClass tensor_class);
 
 using BufferId = int;
 
-/// One dense buffer of one rank, or a slice of another.
+/// One dense buffer of one rank, or a slice of another buffer.
 struct Buffer {
   std::string name;  ///< "conv1.y", "conv1->relu1" (the part that a consumer needs), "d conv1.y"
   TensorClass tensor_class = TensorClass::Activation;
   DataType type = DataType::F32;
-  /// the global region that it holds; flat buffers (packed data, sums, scalars) use axis C alone
+  /// the global region that the buffer holds; flat buffers (packed data, sums, scalars) use axis C
+  /// alone
   Region region;
   LayerIndex layer = -1;
   /// lives from step to step (parameters, their gradients, optimizer state)
   bool persistent = false;
-  /// if not -1, this is a slice of that buffer, `offset` bytes from its start
+  /// if not -1, this buffer is a slice of the buffer `inside`, `offset` bytes from its start
   BufferId inside = -1;
   int first_op = -1;  ///< lifetime within a step, set by plan_buffers()
   int last_op = -1;
-  /// in the arena, or in the persistent memory, set by plan_buffers(); of a slice, in `inside`
+  /// in the arena or in the persistent memory, set by plan_buffers(); for a slice, in `inside`
   Bytes offset{};
 
   Bytes bytes() const { return {region.elements() * size_of(type)}; }
@@ -73,7 +74,7 @@ using TransportId = std::uint8_t;
 
 struct Message {
   int peer = 0;
-  BufferId buffer = -1;  ///< its whole contents, dense
+  BufferId buffer = -1;  ///< sent or received as a whole
   Bytes bytes{};
   TransportId transport = 0;
 };
@@ -126,7 +127,7 @@ struct ParameterSlice {
   Shape global;
   BufferId value = -1;
   BufferId gradient = -1;
-  BufferId velocity = -1;     ///< or Adam's running mean; -1 under plain SGD
+  BufferId velocity = -1;     ///< velocity, or Adam's running mean; -1 under plain SGD
   BufferId mean_square = -1;  ///< Adam and AdamW; otherwise -1
   /// The ranks that each keep a share of this slice; empty if each rank keeps all of it. Buffers of
   /// sharded tensors (Program::sharding) hold this rank's share.
@@ -157,7 +158,7 @@ struct Program {
   std::map<std::string, std::string> implementations;  ///< as in Execution
   std::vector<std::string> transports{std::string()};  ///< names, by TransportId
   int sharding = 0;                                    ///< the stage, as in Execution
-  /// communication goes on beside kernels, until the op that depends on it
+  /// communication runs beside kernels, until the first op that depends on it
   bool concurrent_streams = false;
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< empty if the network keeps no running statistics
@@ -174,20 +175,21 @@ struct Program {
   Buffer& buffer(BufferId id) { return buffers[static_cast<std::size_t>(id)]; }
 };
 
-/// Sets each buffer's lifetime and place. Persistent buffers follow each other. The others go into
-/// an arena, larger ones first, each at the lowest offset where it overlaps no buffer that lives at
-/// the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same
-/// result. With concurrent streams, sent and received buffers live until their layer's phase ends.
-/// Otherwise kernels that could run beside the transfer would have to wait for its bytes.
+/// Sets each buffer's lifetime and place. Persistent buffers follow each other. The other buffers
+/// go into an arena, larger buffers first. Each gets the lowest offset where it overlaps no buffer
+/// that lives at the same time. Offsets are multiples of 64 bytes. The memory model and the runtime
+/// read the same result. With concurrent streams, sent and received buffers live until their
+/// layer's phase ends. Otherwise kernels that could run beside the transfer would have to wait
+/// until its bytes are free.
 void plan_buffers(Program& program);
 
 /// Returns the loads of a program, without repetitions.
 std::vector<LoadOp> loads_of(const Program& program);
 
-/// Returns, for each op, the ops that must end before it may start. These are the earlier ops that
-/// touch a byte in common, if at least one of the two writes that byte. An earlier op is left out
-/// if an op in between writes the same bytes, since that op has waited for it. Requires placed
-/// buffers. For machines with concurrent streams.
+/// Returns, for each op, the earlier ops that must end before it may start. An op waits for an
+/// earlier op if both touch a byte and at least one of them writes that byte. The earlier op is
+/// left out if an op in between writes the same bytes, since that op has waited for it. Requires
+/// placed buffers. For machines with concurrent streams.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan

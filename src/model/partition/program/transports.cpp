@@ -13,7 +13,7 @@ namespace stratplan {
 namespace {
 
 /// Returns the names of all transports, in the same order on all ranks. Ranks process the
-/// transports of an exchange in this order, whatever each of them sends.
+/// transports of an exchange in this order, whatever each rank sends.
 std::vector<std::string> names_of(const Transports& transports) {
   std::set<std::string> names{std::string()};
   for (const auto& [transfer, by_size] : transports.transfers)
@@ -23,7 +23,8 @@ std::vector<std::string> names_of(const Transports& transports) {
   return {names.begin(), names.end()};
 }
 
-/// Returns 0, the communicator's own transport, if `transports` has no entry for the transfer.
+/// Returns the transport of a transfer of `bytes` bytes. Returns 0, the communicator's own
+/// transport, if `transports` has no entry for the transfer.
 TransportId find_transport(const Program& program, const Transports& transports,
                            const std::string& transfer, Bytes bytes) {
   const auto known = transports.transfers.find(transfer);

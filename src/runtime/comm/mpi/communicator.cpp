@@ -1,13 +1,14 @@
 // The communicator over MPI. Calls block unless overlap is wanted, because Open MPI is fastest with
 // blocking, in-place collectives between the cores of one node. With overlap, exchanges and sums of
-// gradients do not block; they end when polled or waited for. All other collectives stand between
-// two kernels that need them, and always block.
+// gradients do not block; poll() or synchronize() completes them. All other collectives always
+// block, because the next kernel needs their results.
 //
 // Reduce-scatter is a pairwise exchange of messages (Thakur, Rabenseifner and Gropp, see
-// model/cost/collective_cost.hpp). Open MPI's own allocates a copy of the whole input and a receive
-// buffer in each call (coll_base_reduce_scatter.c), and predicted memory does not include them.
+// model/cost/collective_cost.hpp). Open MPI's own reduce-scatter allocates a copy of the whole
+// input and a receive buffer in each call (coll_base_reduce_scatter.c). Predicted memory does not
+// include these.
 #include <fmt/format.h>
-#define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
+#define OMPI_SKIP_MPICXX 1  // only the C interface is used
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -28,7 +29,7 @@
 namespace stratplan {
 namespace {
 
-/// One MPI call moves at most INT_MAX items; longer buffers go in pieces of this many.
+/// One MPI call moves at most INT_MAX items, so longer buffers move in pieces of this many items.
 constexpr std::int64_t piece_items = std::int64_t{1} << 30;
 
 /// Bytes that a reduce-scatter receives before it adds them: few enough to stay in the cache, and
@@ -44,7 +45,7 @@ void check(int code, const char* call, int rank) {
                                        std::string(text, static_cast<std::size_t>(length))));
 }
 
-/// Types that MPI does not know are sent as integers of the same size.
+/// Returns MPI's type. MPI has no 16-bit floating types, so they are sent as integers of that size.
 MPI_Datatype mpi_type(DataType type) {
   switch (type) {
     case DataType::F32: return MPI_FLOAT;
@@ -80,7 +81,7 @@ MPI_Op mpi_sum(DataType type) {
 /// Returns a tag by which MPI_Comm_create_group tells concurrent calls apart. It depends only on
 /// the group, so all members use the same.
 int group_tag(const std::vector<int>& ranks) {
-  // Tags up to 32767 are guaranteed.
+  // MPI guarantees tags up to 32767.
   return static_cast<int>(Fnv1a().add_each(ranks).value() % 32767U);
 }
 
@@ -161,14 +162,14 @@ class MpiCommunicator final : public Communicator {
     };
     std::vector<MPI_Request> requests;
     std::vector<MPI_Status> statuses;
-    std::vector<Arrival> arrivals;  ///< what each receiving request expects
+    std::vector<Arrival> arrivals;  ///< size and tag that each receiving request expects
     void clear() {
       requests.clear();
       arrivals.clear();
     }
   };
-  /// Clears the requests when it is destroyed, also after an error, so that they are not waited for
-  /// again.
+  /// Clears the requests at the end of a scope, even after an error, so that no later call waits
+  /// for them again.
   struct Cleared {
     Pending& pending;
     ~Cleared() { pending.clear(); }
@@ -291,7 +292,8 @@ bool MpiCommunicator::poll(Stream stream) {
   return done;
 }
 
-/// Checks requests that have all ended with `code`, and forgets them.
+/// Checks the requests of a stream, and clears them. All have ended; `code` is the result of
+/// `call`, which completed them.
 void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call) const {
   const Cleared cleared{ended};
   if (code == MPI_ERR_IN_STATUS)

@@ -1,5 +1,5 @@
 // Starts and ends MPI.
-#define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
+#define OMPI_SKIP_MPICXX 1  // only the C interface is used
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #ifdef OPEN_MPI
@@ -49,8 +49,8 @@ std::optional<bool> mpi_takes_device_memory() {
   int supported = 0;
   return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported != 0;
 #else
-  // Older relatives of MPICH have no such query. Their users enable it by variables that are read
-  // at start.
+  // Older relatives of MPICH have no such query. Users enable device addresses by environment
+  // variables, which the library reads when it starts.
   for (const char* name : {"MPICH_GPU_SUPPORT_ENABLED", "MV2_USE_CUDA"})
     if (const char* value = std::getenv(name); value != nullptr) return std::string(value) == "1";
   return std::nullopt;

@@ -1,7 +1,7 @@
-// The communicator over NCCL. One communicator of NCCL with all ranks is used for messages.
-// Collectives have one per group and stream, split off in the constructor, so that sums of
-// gradients and statistics of one group do not wait for each other. Every call is wrapped in a
-// group of NCCL's calls (ncclGroupStart), whose end NcclHandle::settle can wait for.
+// The communicator over NCCL. Messages use one NCCL communicator of all ranks. Collectives use one
+// NCCL communicator per group and stream, split off in the constructor. So sums of gradients and
+// sums of statistics over one group do not wait for each other. Every call is wrapped in a group of
+// NCCL's calls (ncclGroupStart), whose end NcclHandle::settle can wait for.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -74,7 +74,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(Communicator& bootstrap, Backend& backend,
                    const std::vector<CollectiveGroup>& groups, const NcclOptions& options);
   ~NcclCommunicator() override {
-    while (!handles_.empty()) handles_.pop_back();  // those that were split off end first
+    while (!handles_.empty()) handles_.pop_back();  // handles of groups end before their parent
   }
 
   int rank() const override { return bootstrap_.rank(); }
@@ -100,10 +100,10 @@ class NcclCommunicator final : public Communicator {
     int index = 0;                           ///< this rank's index among the members
     std::array<NcclHandle*, 3> by_stream{};  ///< null: no collectives on that stream
   };
-  /// The latest call on a stream, for messages.
+  /// The latest call on a stream, for error messages.
   struct Call {
     const char* verb = "";
-    int tag = -1;  ///< of an exchange
+    int tag = -1;  ///< tag of an exchange; -1 for other calls
     std::vector<int> ranks;
     std::int64_t under_way = 0;            ///< number of calls that may not have ended
     Backend::Event ready = Backend::none;  ///< the end of the kernels before the call
@@ -132,7 +132,7 @@ class NcclCommunicator final : public Communicator {
   NcclOptions options_;
   ncclConfig_t config_ = NCCL_CONFIG_INITIALIZER;
   std::vector<int> all_;                              ///< all ranks
-  std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then those split off
+  std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then of each group
   std::map<std::vector<int>, Group> names_;
   std::vector<Members> members_;
   std::array<Call, 3> calls_;  ///< by stream
@@ -296,7 +296,7 @@ void NcclCommunicator::all_gather(Stream stream, Group group, const void* input,
   });
 }
 
-/// Does the collective of a group with one rank.
+/// Performs a collective of a group with one rank, which only copies.
 void NcclCommunicator::copy(Stream stream, const void* from, void* to, Bytes bytes) {
   if (from == to || bytes.value == 0) return;
   note(stream, "copy", {rank()});
@@ -306,7 +306,8 @@ void NcclCommunicator::copy(Stream stream, const void* from, void* to, Bytes byt
              "copying on the device");
 }
 
-/// A replay contains calls on all streams and with different ranks, so the note names all ranks.
+/// Notes the replay as a call with all ranks, because a replay contains calls on all streams and
+/// with different ranks.
 void NcclCommunicator::replayed() {
   note(Stream::Compute, "a replay of a CUDA graph", all_);
   ++call(Stream::Compute).under_way;
@@ -333,8 +334,8 @@ bool NcclCommunicator::poll(Stream stream) {
   return true;
 }
 
-/// Throws CommunicationError unless `result` is ncclSuccess. Aborts all calls under way before, so
-/// that nothing waits for them again.
+/// Throws CommunicationError unless `result` is ncclSuccess. Before the throw, aborts all calls
+/// under way, so that no later call waits for them.
 void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, Stream stream) {
   if (result == ncclSuccess) return;
   const auto& [verb, tag, ranks, under_way, ready] = call(stream);

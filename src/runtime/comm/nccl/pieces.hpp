@@ -1,5 +1,5 @@
 #pragma once
-// Collectives with pieces of different sizes, which NCCL does not have.
+// Splits collectives whose pieces differ in size, because NCCL has no such collectives.
 #include <cstdint>
 #include <span>
 #include <vector>
