@@ -78,22 +78,27 @@ std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& 
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit, bool thorough) {
   const bool fixed = plan.execution.concurrent_streams || machine.hidden.value_or(0) == 0;
-  // For many ranks a comparison would take too long. Concurrent streams are assumed to be faster.
   const bool many = plan.ranks > most_ranks_of_their_own;
-  plan.execution.concurrent_streams = plan.execution.concurrent_streams || (many && !fixed);
-  Prediction best = play(plan, network, machine);
-  if (fixed || (memory_limit && best.memory > *memory_limit)) return best;
+  const auto fits = [&](const Prediction& prediction) {
+    return !memory_limit || prediction.memory <= *memory_limit;
+  };
   Plan beside = plan;
   beside.execution.concurrent_streams = true;
+  Prediction best = play(many && !fixed ? beside : plan, network, machine);
+  if (many && !fixed) {
+    // A comparison would take too long. Concurrent streams are assumed to be faster.
+    if (!fits(best)) return play(plan, network, machine);
+    plan.execution = beside.execution;
+    if (!thorough) return best;
+  }
+  if (fixed || !fits(best)) return best;
   const auto consider = [&] {
     const Prediction prediction = play(beside, network, machine);
-    const bool fits = !memory_limit || prediction.memory <= std::max(*memory_limit, best.memory);
-    if (prediction.step >= best.step || !fits) return;
+    if (prediction.step >= best.step || !fits(prediction)) return;
     best = prediction;
     plan.execution = beside.execution;
   };
   if (!many) consider();
-  if (many && !thorough) return best;
   beside.execution.overlapped_halos = interior_splits_that_pay(beside, network, machine);
   if (!beside.execution.overlapped_halos.empty()) consider();
   return best;

@@ -20,8 +20,8 @@ std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& 
 /// Sets the plan's execution, and returns the prediction of the result. Kernels get the fastest
 /// known implementations. If kernels can hide communication on this machine, streams and
 /// interior/boundary splits are chosen by the shortest simulated step. No choice may make a plan
-/// exceed the memory limit. Plans over many ranks use concurrent streams in any case, and splits
-/// are tried for them only if `thorough`.
+/// exceed the memory limit. Plans over many ranks use concurrent streams if they fit, and splits are
+/// tried for them only if `thorough`.
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit = {}, bool thorough = true);
 

@@ -122,5 +122,17 @@ TEST(InteriorSplit, KeepWithinTheMemoryThatPlansHave) {
   EXPECT_GE(more, least);
 }
 
+TEST(ConcurrentStreams, KeepWithinTheMemoryThatPlansHaveOverManyRanks) {
+  const Network network = small_mesh(1, {3, 1, 64, 64});
+  const MachineProfile machine = hiding_machine(1e7);
+  const Plan plan = uniform_plan(network, Decomposition::parse("C4 H8"));
+  Plan in_turn = plan, free = plan, bounded = plan;
+  const Bytes least = predict(in_turn, network, machine).memory;
+  ASSERT_GT(choose_execution(free, network, machine).memory, least) << "this test shows nothing";
+  EXPECT_TRUE(free.execution.concurrent_streams);
+  EXPECT_LE(choose_execution(bounded, network, machine, least).memory, least);
+  EXPECT_FALSE(bounded.execution.concurrent_streams);
+}
+
 }  // namespace
 }  // namespace stratplan

@@ -100,17 +100,20 @@ Finding local_profiles() {
           "stratplan profile NETWORK -n RANKS -b BATCH"};
 }
 
+/// Only Open MPI's mpirun is started by this program. Others take other options.
+std::string how_it_is_called() {
+  return mpi_part().built && !built_with_open_mpi()
+             ? ", not of Open MPI: call it yourself, or ranks communicate over sockets"
+             : "";
+}
+
 std::vector<Finding> what_was_found() {
   const auto mpirun = find_on_path("mpirun");
   const Bytes memory{static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
   const auto networks = shipped("networks"), machines = shipped("machines");
   return {{"cores", true, true, fmt::format("{} ({})", usable_cores(), cpu_model()), ""},
           {"memory", true, true, readable(memory), ""},
-          {"mpirun", mpirun.has_value(), true,
-           mpirun.value_or("not found") +
-               (mpi_part().built && !built_with_open_mpi()
-                    ? "; call it yourself: ranks are started only by Open MPI or over sockets"
-                    : ""),
+          {"mpirun", mpirun.has_value(), true, mpirun ? *mpirun + how_it_is_called() : "not found",
            "apt-get install openmpi-bin"},
           cache(),
           local_profiles(),

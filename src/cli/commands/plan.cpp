@@ -229,7 +229,7 @@ void print(const Plan& plan, const Network& network, const Findings& findings,
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())
-    fmt::print("\ntime against memory: no plan tried needs less of both than one of these\n\n{}",
+    fmt::print("\ntime against memory: no plan tried needs less time and less memory than one of these\n\n{}",
                to_text(front_table(*result)));
 }
 

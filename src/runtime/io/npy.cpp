@@ -2,7 +2,6 @@
 // The format is described in numpy.lib.format. For safety, only headers in the exact form that
 // NumPy writes are accepted.
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -32,25 +31,6 @@ static_assert(std::endian::native == std::endian::little,
               "elements are copied as they lie in the file");
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t longest_header = 1 << 16;
-
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags)
-      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { close(); }
-  operator int() const { return descriptor_; }
-  /// Returns false if the written bytes could not be stored.
-  bool close() {
-    const int descriptor = std::exchange(descriptor_, -1);
-    return descriptor < 0 || ::close(descriptor) == 0;
-  }
-
- private:
-  int descriptor_;
-};
 
 enum class Element : int { F4, F8, I1, I4, I8, U1, I2, U2 };
 constexpr std::array<std::int64_t, 8> element_bytes{4, 8, 1, 4, 8, 1, 2, 2};
