@@ -171,7 +171,7 @@ SP_CLONES void gradient_rows(GradientSources from, float* dx, GradientCoefficien
          : gradient<false>(from, dx, k, rows, channels);
 }
 
-/// Consecutive local samples of one set: rows [first_row, first_row + rows) of x.
+/// Consecutive local samples of one statistics set: rows [first_row, first_row + rows) of x.
 struct Run {
   std::int64_t set = 0;
   std::int64_t first_row = 0;
@@ -193,7 +193,7 @@ struct Moments {
   double reciprocal_deviation;
 };
 
-/// Returns the moments that the group of channels from `first` on shares. `sums`: sums and sums of
+/// Returns the moments of the group of channels that begins at `first`. `sums`: sums and sums of
 /// squares of the set, [2][channels].
 Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t first) {
   const double terms = kernel.sets().terms(set);
@@ -215,8 +215,8 @@ void for_each_channel(const Kernel& kernel, const double* sums, std::int64_t set
   }
 }
 
-/// Returns this rank's share of a set: the rank's samples times positions, divided by the terms of
-/// the set.
+/// Returns this rank's share of a set: the number of the set's samples on this rank times the
+/// number of positions, divided by the number of terms of the set.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets().set_of(n) == set;
@@ -277,7 +277,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
       sum_gradients(gradient_sources(kernel, call, start, 3, 3), mean, sum, run.rows, channels,
                     begin, end);
     });
-    // Corrects for the mean's rounding to float, then scales to units of the deviation.
+    // Corrects for the rounding of the mean to float, then divides by the deviation.
     for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) {
       sum[channels + c] =
           (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
@@ -302,7 +302,8 @@ void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   for_each_run(kernel, [&](const Run& run) {
     const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
     const double terms = kernel.sets().terms(run.set);
-    // Mean over the group of channel c; each channel's sum is multiplied by the channel's scale.
+    // Returns the mean over the group of channel c, with each channel's sum multiplied by the
+    // channel's scale.
     const auto mean_of = [&](const double* sums, std::int64_t c) {
       const std::int64_t group = kernel.sets().group_channels, first = c / group * group;
       return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;

@@ -1,6 +1,6 @@
-// Functions of two tensors (network/binary.hpp). Where one element of an input is read at several
-// positions, the input's step is 0. An output may be one of the inputs, element for element, so
-// loops are marked ivdep and pointers are not restrict.
+// Functions of two tensors (network/binary.hpp). If several positions read the same element of an
+// input, the input's step is 0. An output may be one of the inputs, element for element, so loops
+// are marked ivdep and pointers are not restrict.
 #include <array>
 
 #include "runtime/cpu/kernels.hpp"
@@ -73,7 +73,7 @@ template <class Row, int which>
 }
 
 // Each loop is a function of its own, because only functions can be compiled for several
-// instruction sets. They are flattened, because calls would prevent vectorization.
+// instruction sets. The functions are flattened, because calls would prevent vectorization.
 #define SP_ROW_LOOPS(Row)                                                                         \
   [[gnu::flatten]] SP_CLONES void values_of_##Row(const Runs& at, float* y, std::int64_t count) { \
     values<binary::Row>(at, y, count);                                                            \
@@ -137,7 +137,7 @@ class Steps {
   std::array<std::int64_t, axis_count> steps_{};
 };
 
-/// Both inputs and dy at the positions of y.
+/// The two inputs and dy, addressed by positions of y.
 struct Tensors {
   const float *a, *b, *dy;
   Steps of_a, of_b, of_dy;
@@ -159,7 +159,7 @@ void for_positions(const Shape& y, const Tensors& tensors, std::int64_t begin, s
   }
 }
 
-/// Returns the shape of y. If all tensors have this shape, returns it as one run of elements.
+/// Returns the shape of y, flattened to one run of elements if all tensors have that shape.
 Shape merged(const Kernel& kernel) {
   if (kernel.x != kernel.y || kernel.as<Binary>().second != kernel.y) return kernel.y;
   Shape flat;
@@ -250,8 +250,8 @@ void binary_forward(const Kernel& kernel, const KernelCall& call) {
            });
 }
 
-/// An input that the gradient does not depend on is no operand. dy takes its place; its values do
-/// not matter.
+/// If the gradient does not depend on an input, the input is not an operand. The loops then read dy
+/// in the input's place and ignore the values.
 void binary_backward(const Kernel& kernel, const KernelCall& call) {
   const Binary& binary = kernel.as<Binary>();
   const auto which = static_cast<std::size_t>(binary.of);

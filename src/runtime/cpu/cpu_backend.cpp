@@ -1,5 +1,5 @@
-// The backend on processors: oneDNN and own kernels for convolutions (convolution/), own loops for
-// all other kinds.
+// The backend on processors. Convolutions use oneDNN and own kernels (convolution/); all other
+// kinds use own loops.
 #include <fmt/format.h>
 
 #include "model/partition/program/contraction.hpp"
@@ -60,17 +60,17 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::ConvolutionBackwardFilter:
     case KernelKind::UpsampleForward:
     case KernelKind::UpsampleBackward:
-    case KernelKind::CopyRegion: break;  // not a single function: see prepare()
+    case KernelKind::CopyRegion: break;  // prepare() makes these kernels; none is a single function
     case KernelKind::Convert:
     case KernelKind::Unscale:
-    case KernelKind::AdjustLossScale: break;  // mixed precision: rejected by prepare()
+    case KernelKind::AdjustLossScale: break;  // mixed precision: prepare() rejects these kernels
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
 }
 
-/// Returns a kernel's scratch memory: coefficients or sums per channel, at most four floats or one
-/// double each, or rows of channels per thread.
+/// Returns the size of a kernel's scratch memory. Most kernels that need any hold at most four
+/// floats or one double per channel. Local response kernels hold rows of channels per thread.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -101,7 +101,7 @@ class CpuBackend : public HostBackend {
 
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
                                           const std::string& choice) override {
-    // A oneDNN primitive keeps the number of threads for which it was made.
+    // A oneDNN primitive keeps the number of threads that is set when the primitive is made.
     omp_set_num_threads(threads_);
     check_shapes(kernel);
     require_single_precision(kernel, name());

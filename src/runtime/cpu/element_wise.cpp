@@ -44,8 +44,8 @@ void dropout_run(const RandomStream& random, std::uint64_t first, double probabi
 
 }  // namespace
 
-/// Any of the reads may be the destination, so the sum of a few elements at a time is built in a
-/// separate buffer.
+/// The destination may be any of the reads. The sum of a few elements at a time is therefore built
+/// in a separate buffer.
 void add(const Kernel& kernel, const KernelCall& call) {
   if (call.reads.size() == 2) {
     in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {

@@ -1,17 +1,17 @@
 #pragma once
-// The cpu backend's own kernels, for all kinds but convolutions. Their operands are listed in
+// The cpu backend's own kernels, for all kinds except convolutions. Their operands are listed in
 // model/partition/program/kernel.hpp. Tensors are channels last. A "row" is the run of channels at
-// one position, and loops run along it. Sums are accumulated in double. Their order depends on the
-// local shape alone, so that runs repeat bit by bit.
+// one position, and loops run along rows. Sums are accumulated in double. The order of summation
+// depends on the local shape alone, so that runs repeat bit by bit.
 #include <omp.h>
 
 #include <algorithm>
 
 #include "runtime/device/host_backend.hpp"
 
-/// Marks a leaf function to be compiled for several instruction sets. The loader chooses one when
-/// the program starts. Off under sanitizers, because their run time is not yet initialized at that
-/// moment, and under clang.
+/// Marks a leaf function to be compiled for several instruction sets. The loader chooses one
+/// version when the program starts. The macro is empty under clang. It is also empty under
+/// sanitizers, whose run time is not yet initialized when the loader chooses.
 #ifdef STRATPLAN_CLONES
 #define SP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -24,7 +24,7 @@ constexpr std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
 }
 
-/// Fewer elements are not worth a thread.
+/// Least number of elements for which a thread pays.
 constexpr std::int64_t element_grain = 4096;
 
 /// Calls body(begin, end) on pieces of [0, count), in parallel on as many threads as the calling
@@ -49,7 +49,7 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
   const float above = sign > 0 ? value : 0, below = sign > 0 ? 0 : value;
   return above + slope * below;
 }
-/// The same for the compiler's vector types.
+/// leak() for the compiler's vector types.
 template <class Vector>
 [[gnu::always_inline]] inline Vector leak(Vector sign, Vector value, float slope) {
   return sign > Vector{} ? value : slope * value;
@@ -96,8 +96,8 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call);
 void running_average(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
 
-/// Returns the scratch memory of the local response kernels: three rows of channels per thread, one
-/// of them padded.
+/// Returns the size of the scratch memory of the local response kernels: three rows of channels per
+/// thread, one of which is padded.
 Bytes local_response_workspace(const Kernel& kernel);
 void sgd(const Kernel& kernel, const KernelCall& call);
 void sgd_nesterov(const Kernel& kernel, const KernelCall& call);

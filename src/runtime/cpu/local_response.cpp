@@ -30,7 +30,7 @@ SP_CLONES void square_row(const float* x, float* squares, std::int64_t channels)
   for (std::int64_t c = 0; c < channels; ++c) squares[c] = x[c] * x[c];
 }
 
-/// sums[c] = sum of padded[c + t] over t below size.
+/// sums[c] = sum of padded[c + t] over 0 <= t < size.
 SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t channels,
                               std::int64_t size) {
   std::copy_n(padded, channels, sums);
@@ -40,8 +40,7 @@ SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t cha
   }
 }
 
-/// Replaces the sums of squares by scales, k + factor * sum, and writes the scales' powers of -beta
-/// to `power`.
+/// Replaces each sum of squares by its scale, k + factor * sum, and writes scale^-beta to `power`.
 SP_CLONES void scale_row(float* sums, float* power, float k, float factor, float beta,
                          std::int64_t channels) {
 #pragma GCC ivdep
@@ -68,7 +67,7 @@ SP_CLONES void gradient_row(const float* x, const float* dy, const float* power,
   for (std::int64_t c = 0; c < channels; ++c) dx[c] = dy[c] * power[c] - factor * x[c] * sums[c];
 }
 
-/// Writes the scales of the channels of x to rows.sums and their powers to rows.power.
+/// Writes the scale of each channel of x to rows.sums, and scale^-beta to rows.power.
 void find_scales(const Kernel& kernel, const float* x, const Rows& rows) {
   const LocalResponse& response = kernel.as<LocalResponse>();
   const std::int64_t channels = kernel.x[Axis::C];

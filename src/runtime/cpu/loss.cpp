@@ -50,8 +50,8 @@ void dice_sums(const Kernel& kernel, const KernelCall& call) {
   }
 }
 
-/// With a and b as in reference/loss.cpp: dx is a / b^2 / classes everywhere, minus 2 / b / classes
-/// at the label.
+/// dx is a / b^2 / classes everywhere, minus 2 / b / classes at the label, with a and b as in
+/// reference/loss.cpp.
 void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   const auto* labels = call.read<std::int32_t>(0);

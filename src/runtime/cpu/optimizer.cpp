@@ -89,8 +89,8 @@ void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   });
 }
 
-/// Returns the sum of squares. Eight partial sums, whatever the vector length, make every machine
-/// add in the same order.
+/// Returns the sum of squares. There are eight partial sums, whatever the vector length, so that
+/// every machine adds in the same order.
 SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
   constexpr std::int64_t lanes = 8;
   double sums[lanes] = {};

@@ -22,7 +22,7 @@ struct Math {
 };
 
 // Each loop is a function of its own, because only functions can be compiled for several
-// instruction sets. They are flattened, because calls would prevent vectorization.
+// instruction sets. The functions are flattened, because calls would prevent vectorization.
 #define SP_ROW_LOOPS(Row)                                                                          \
   [[gnu::flatten]] SP_CLONES void value_of_##Row(const float* x, float* y, Constants constants,    \
                                                  std::int64_t count) {                             \

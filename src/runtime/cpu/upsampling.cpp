@@ -1,6 +1,7 @@
 // Upsampling along rows of channels. Each written row gathers the rows that contribute to it, so
-// written rows are independent of each other. Forward, an output element gathers one or two input
-// elements along each axis. Backward, an input element gathers the output elements that read it.
+// written rows are independent of each other. In the forward pass, an output element gathers one or
+// two input elements along each axis. In the backward pass, an input element gathers the output
+// elements that read it.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vectors.hpp"
 #include "runtime/device/tensor.hpp"

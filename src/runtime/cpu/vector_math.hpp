@@ -1,6 +1,6 @@
 #pragma once
-// exp, log, tanh and erf in operations that compilers vectorize. The library's functions are calls
-// that take one element at a time. Polynomials and splits of constants are those of Cephes
+// exp, log, tanh and erf in operations that compilers vectorize. The functions of the C library
+// take one element per call. The polynomials and the splits of constants are those of Cephes
 // (Moshier, single precision). Errors are one to two units in the last place. NaN stays NaN.
 #include <bit>
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace stratplan::cpu {
 [[gnu::always_inline]] inline float exponential(float x) {
   x = -87.0F > x ? -87.0F : x;
   x = 89.0F < x ? 89.0F : x;  // e^89 overflows to infinity
-  // 1.5 * 2^23: adding this number rounds to an integer, which the last bits of the sum then hold.
+  // 1.5 * 2^23: adding this number to a float rounds the float to an integer, which the last bits
+  // of the sum then hold.
   constexpr float rounder = 12582912;
   const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
   const float r = x - n * 0.693359375F + n * 2.12194440e-4F;
@@ -61,8 +62,8 @@ namespace stratplan::cpu {
   return a < 0.625F ? small : signed_large;
 }
 
-/// Returns e^x - 1 without loss of digits near 0. 2 tanh(x / 2) / (1 - tanh(x / 2)) is the same,
-/// but loses digits where tanh is near 1; above 1 the result is exponential(x) - 1.
+/// Returns e^x - 1 without loss of digits near 0. The result is 2 t / (1 - t) with t = tanh(x / 2).
+/// That formula loses digits where t is near 1, so above x = 1 the result is exponential(x) - 1.
 [[gnu::always_inline]] inline float exponential_less_one(float x) {
   const float half = hyperbolic_tangent((x > 1 ? 1 : x) * 0.5F);
   return x > 1 ? exponential(x) - 1 : 2 * half / (1 - half);

@@ -1,12 +1,14 @@
 #pragma once
 // Vectors of four and eight numbers. They are the compiler's own vector types, so that one source
-// serves every instruction set. Memory may have any address: only load() and store() touch it.
+// serves every instruction set. Addresses need no alignment, because only load() and store() access
+// memory.
 #include <cstdint>
 #include <cstring>
 
 namespace stratplan::cpu {
 
-/// Four lanes: the instruction sets convert four numbers between float and double at once.
+/// Vectors have four lanes where numbers are converted between float and double, because the
+/// instruction sets convert four at once.
 using Float4 = float __attribute__((vector_size(16)));
 using Double4 = double __attribute__((vector_size(32)));
 using Float8 = float __attribute__((vector_size(32)));

@@ -1,6 +1,6 @@
 #pragma once
-// Checks the status that a CUDA function returned. This header includes no fmt, because nvcc cannot
-// compile it.
+// Checks the status that a CUDA function returned. This header does not include fmt, which nvcc
+// cannot compile.
 #include <cuda_runtime_api.h>
 
 namespace stratplan {

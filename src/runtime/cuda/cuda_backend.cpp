@@ -1,5 +1,5 @@
 // The backend of one CUDA device: the device that is current when the backend is made. Each Stream
-// has a CUDA stream of its own. The streams of communication have the higher priority.
+// has a CUDA stream of its own. The communication streams have the higher priority.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -140,7 +140,8 @@ class CudaBackend final : public Backend {
     return cycles_per_s_ = clock_->read(of(Stream::Compute));
   }
   bool emulates_traffic() const override { return true; }
-  /// Keeps the rate by the device's clock as it was read last.
+  /// Limits the rate of the copies in clock cycles. Cycles per second are those that clock()
+  /// measured last.
   void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from,
                        Bytes buffer) override {
     if (cycles_per_s_ == 0 && clock() == 0)
@@ -164,7 +165,7 @@ class CudaBackend final : public Backend {
   cudnn::Arithmetic arithmetic_;
   std::array<cudaStream_t, 3> streams_{};
   std::vector<cudaEvent_t> events_;
-  Event fork_ = none, join_ = none;  ///< begin and end of a capture; reused by later ones
+  Event fork_ = none, join_ = none;  ///< begin and end of a capture, reused by later captures
   std::optional<DeviceClock> clock_;
   double cycles_per_s_ = 0;
 };

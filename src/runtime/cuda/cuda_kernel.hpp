@@ -15,11 +15,11 @@ class CudaKernel : public PreparedKernel {
   virtual void run(const KernelCall& call, cudaStream_t stream) = 0;
 };
 
-/// Prepares an own kernel. Requires any kind but convolutions (own_kernels.cu).
+/// Prepares an own kernel (own_kernels.cu). Requires a kernel of any kind but a convolution.
 std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel);
 
-/// Prepares the conversion of elements of a narrow type to floats. It is no op of a program, but
-/// part of a convolution.
+/// Prepares the conversion of elements of a 16-bit type to floats. Programs have no such op; a
+/// convolution runs this kernel as a part of itself.
 std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements);
 
 }  // namespace stratplan

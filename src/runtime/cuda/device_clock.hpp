@@ -17,8 +17,8 @@ class DeviceClock {
   DeviceClock(const DeviceClock&) = delete;
   DeviceClock& operator=(const DeviceClock&) = delete;
 
-  /// Returns cycles per second; 0 if the timer does not advance. Runs after the work on the stream,
-  /// and waits for it.
+  /// Returns cycles per second; 0 if the timer does not advance. The measurement begins after all
+  /// work that is on the stream, and read() waits for its end.
   double read(cudaStream_t stream);
 
  private:

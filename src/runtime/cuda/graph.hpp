@@ -12,9 +12,10 @@ namespace stratplan {
 /// its own threads, and other ranks may be threads of this process.
 class Graph final : public CapturedWork {
  public:
-  /// Captures the work that `enqueue` puts on `stream`, and on other streams that wait for `stream`
-  /// first and for which `stream` waits last. Throws EnvironmentError if the capture fails. Passes
-  /// on exceptions of `enqueue`. After an exception the streams are as before.
+  /// Captures the work that `enqueue` puts on `stream`. Work on another stream is captured too, if
+  /// that stream waits for `stream` first and `stream` waits for it last. Throws EnvironmentError
+  /// if the capture fails, and rethrows exceptions of `enqueue`. After an exception the streams are
+  /// as before the call.
   Graph(cudaStream_t stream, const std::function<void()>& enqueue);
   ~Graph() override { cudaGraphExecDestroy(ready_); }
   Graph(const Graph&) = delete;

@@ -17,8 +17,8 @@ std::optional<cudnn::DeviceProperties> properties_of(const std::string& name) {
   return {};
 }
 
-/// The workspaces of kernels on an offline device. The target is made on the first request, because
-/// loading cuDNN takes a tenth of a second.
+/// Finds the workspaces of kernels on an offline device. The target is made on the first request,
+/// because loading cuDNN takes a tenth of a second.
 class Workspaces {
  public:
   Workspaces(cudnn::DeviceProperties properties, cudnn::Arithmetic floats)

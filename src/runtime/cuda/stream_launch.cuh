@@ -15,8 +15,8 @@ __global__ void each(std::int64_t count, Work work) {
     work(i);
 }
 
-/// One thread per index. If there are more indices than the largest grid has threads, threads take
-/// several.
+/// Launches one thread per index. If there are more indices than the largest grid has threads, a
+/// thread takes several indices.
 struct StreamLaunch {
   cudaStream_t stream;
 

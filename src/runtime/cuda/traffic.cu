@@ -14,7 +14,7 @@ struct ProcessorClock {
 };
 
 /// Copies memory at a limited rate. Thread blocks never wait for each other, so the kernel cannot
-/// deadlock where the device has no room for all of them at once.
+/// deadlock on a device that cannot run all of them at once.
 __global__ void __launch_bounds__(TrafficPlan::threads)
     copy_beside(TrafficPlan plan, Words* to, const Words* from) {
   cuda_kernels::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to,

@@ -26,8 +26,8 @@ struct Moments {
     return (sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
   }
   double terms(const Index& i) const { return sets.terms(sets.set_of(i[0])); }
-  /// Returns the mean over the set and channel group of i, from sums per channel. `factors`: by
-  /// channel, a factor on the channel's sum; may be null.
+  /// Returns the mean over the set and channel group of i, from sums per channel. `factors`: one
+  /// factor per channel, by which the channel's sum is multiplied; may be null.
   double mean_of(const double* values, const Index& i, int which,
                  const float* factors = nullptr) const {
     const std::int64_t group = sets.group_channels, first = i[1] / group * group;
@@ -52,8 +52,8 @@ float finished(const Kernel& kernel, const KernelCall& call, std::int64_t i, dou
                    kernel.epilogue().addend ? static_cast<float>(double{y} + call.read(4)[i]) : y);
 }
 
-/// Returns this rank's share of a set: the rank's samples times positions, divided by the terms of
-/// the set.
+/// Returns this rank's share of a set: the number of the set's samples on this rank times the
+/// number of positions, divided by the number of terms of the set.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets().set_of(n) == set;

@@ -53,10 +53,10 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
       }
 }
 
-/// Returns `count` sums in double, set to zero, in the kernel's workspace: one per element of its
-/// first write.
+/// Returns `count` sums in double, set to zero, in the kernel's workspace. There is one sum per
+/// element of the kernel's first write.
 inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
-  SP_ASSERT(call.workspace, "workspace_of() in reference_backend.cpp lacks a kernel of {} sums",
+  SP_ASSERT(call.workspace, "workspace_of() in reference_backend.cpp omits a kernel of {} sums",
             count);
   const std::span sums(static_cast<double*>(call.workspace), static_cast<std::size_t>(count));
   std::ranges::fill(sums, 0.0);
@@ -68,13 +68,13 @@ inline std::int64_t taps(const Kernel& kernel) {
   return d.kernel * h.kernel * w.kernel;
 }
 
-/// Returns the kernel's activation of x, or x if it has none. x and the result are rounded to
-/// float, as between two layers.
+/// Returns the kernel's activation of x, or x if the kernel has no activation. x and the result are
+/// rounded to float, as between two layers.
 inline float activated(const Kernel& kernel, float x) {
   const double slope = kernel.epilogue().slope();
   return x > 0 || slope == 1 ? x : slope == 0 ? 0 : static_cast<float>(x * slope);
 }
-/// Returns the gradient of the activation's input, from the gradient dy of its output y. y is not
+/// Returns the gradient of the activation's input. dy is the gradient of its output y. y is not
 /// read if the kernel has no activation.
 inline float through_activation(const Kernel& kernel, const float* y, std::int64_t i, float dy) {
   const double slope = kernel.epilogue().slope();

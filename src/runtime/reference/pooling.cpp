@@ -1,5 +1,5 @@
 // Pooling. Padding never wins a maximum. Of equal elements the first in the window wins. A window
-// of nothing but padding gives 0.
+// that reads only padding gives 0.
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

@@ -62,7 +62,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
   return nullptr;
 }
 
-/// Returns the scratch memory of kernels that sum in double (sums_of) before they round.
+/// Returns the size of the scratch memory of kernels that sum in double (sums_of) before they
+/// round.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -80,8 +81,8 @@ Bytes workspace_of(const Kernel& kernel) {
   }
 }
 
-/// Computes a kernel on 16-bit operands as the same kernel on floats. Its reads are widened, and
-/// its writes are rounded.
+/// Computes a kernel on 16-bit operands as the same kernel on floats. The 16-bit reads are widened
+/// to floats, and the 16-bit writes are rounded from floats.
 class NarrowKernel : public HostKernel {
  public:
   explicit NarrowKernel(const Kernel& kernel)
@@ -125,7 +126,7 @@ class NarrowKernel : public HostKernel {
   }
 
  private:
-  /// Rounds up to an even number of floats, because doubles may follow in the workspace.
+  /// Rounds up to an even number of floats, because doubles may follow them in the workspace.
   static std::int64_t padded(std::int64_t elements) { return (elements + 1) / 2 * 2; }
 
   DataType type_;

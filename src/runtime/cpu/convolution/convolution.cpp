@@ -19,7 +19,8 @@ void fill_rows(const float* row, float* rows, std::int64_t count, std::int64_t c
   for (std::int64_t i = 0; i < count; ++i) std::copy_n(row, columns, rows + i * columns);
 }
 
-/// x (rows x inner), weights (columns x inner), y (rows x columns): nothing is reordered.
+/// The buffers are matrices as stored: x is rows x inner, the weights are columns x inner, and y is
+/// rows x columns. No operand is reordered.
 void multiply_forward(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   if (kernel.as<ConvolutionAttributes>().bias)
@@ -51,8 +52,8 @@ std::unique_ptr<HostKernel> matrix_kernel(const Kernel& kernel) {
   }
 }
 
-/// Computes a convolution of an empty x, which a block has if its windows read nothing but padding.
-/// Outputs are the bias, and gradients of weights are zero.
+/// Computes a convolution whose x is empty, because all windows of the block read only padding.
+/// Outputs are the bias with the activation applied, and gradients of weights are zero.
 void convolve_nothing(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t filters = kernel.y[Axis::C];
   if (kernel.kind == KernelKind::ConvolutionForward) {
@@ -83,8 +84,9 @@ std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   }
 }
 
-/// Whether a kernel is a fast one. The library's slow implementations are plain loops ("ref") and
-/// matrix products that it unfolds sample by sample ("gemm").
+/// Whether a kernel is fast. Kernels of this backend's own routes are. The slow implementations of
+/// oneDNN are plain loops ("ref") and matrix products of windows unfolded sample by sample
+/// ("gemm").
 bool is_fast(const HostKernel& kernel, Route route) {
   const bool own =
       route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;
@@ -94,7 +96,7 @@ bool is_fast(const HostKernel& kernel, Route route) {
 constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded,
                                 Route::ChannelsLast,  Route::Blocked,  Route::Planar};
 
-/// Returns the routes of the rule, then all others.
+/// Returns all routes: first the routes that routes() returns, then the others.
 std::vector<Route> ordered_routes(const Kernel& kernel) {
   std::vector<Route> order = routes(kernel, has_avx512());
   for (const Route route : all_routes)
@@ -102,8 +104,9 @@ std::vector<Route> ordered_routes(const Kernel& kernel) {
   return order;
 }
 
-/// Returns the first fast kernel, else the library's own unfolding, else plain loops of our own.
-/// The library's plain loops are thousands of times slower and never taken.
+/// Returns the first fast kernel. If no kernel is fast, returns oneDNN's own unfolding ("gemm"),
+/// else this backend's plain loops. The plain loops of oneDNN ("ref") are thousands of times slower
+/// and never taken.
 std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
   std::unique_ptr<HostKernel> general;
   for (const Route route : ordered_routes(kernel)) {

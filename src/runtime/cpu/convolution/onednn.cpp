@@ -23,8 +23,8 @@ memory::desc described(const memory::dims& dims, Tag tag) {
   return {dims, memory::data_type::f32, tag};
 }
 
-/// A kernel in oneDNN's terms. Dimensions are (N, C, [D,] H, W). Weights of several groups are
-/// ([G,] F, C, [D,] H, W). Dilation is counted from 0.
+/// A kernel in oneDNN's terms. Dimensions of x and y are (N, C, [D,] H, W). Dimensions of the
+/// weights are ([G,] F, C, [D,] H, W), with F and C counted per group. Dilation is counted from 0.
 struct Problem {
   explicit Problem(const Kernel& kernel)
       : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 ||
@@ -44,8 +44,8 @@ struct Problem {
       strides.push_back(w.stride);
       dilates.push_back(w.dilation - 1);
       pad_before.push_back(w.pad_before);
-      // The library expects the padding that gives exactly these outputs. It is less than the
-      // window's padding where the last elements of x are not read.
+      // The library expects the trailing padding that gives exactly these outputs. That padding is
+      // less than the window's pad_after where the last elements of x are not read.
       pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] -
                           w.pad_before);
     }
@@ -68,10 +68,11 @@ struct Problem {
   memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
 };
 
-/// Whether oneDNN handles the kernel's extents safely. Version 2.6.3 holds extents, strides and
-/// bytes of one sample and of the weights in ints, without a check. Beyond that range its
-/// constructors divide by zero or fault. It also unrolls rows of a window in generated code. That
-/// takes time proportional to the square of the row: 2 s at 512.
+/// Whether oneDNN handles the kernel's extents safely. Version 2.6.3 stores extents, strides and
+/// the byte sizes of one sample and of the weights as ints, without a check. Beyond that range its
+/// constructors divide by zero or fault. The library also generates unrolled code for each row of a
+/// window. Generating the code takes time proportional to the square of the row's length: 2 s at
+/// 512.
 bool is_within_library(const Kernel& kernel) {
   constexpr std::int64_t most_elements = (std::int64_t{1} << 31) / size_of(DataType::F32);
   constexpr std::int64_t longest_window = 512;
@@ -109,7 +110,8 @@ dnnl::primitive_attr attributes(const Kernel& kernel) {
   return attr;
 }
 
-/// Descriptions of the three passes. Only here do versions 2 and 3 of the library differ.
+/// Primitive descriptions of the three passes. Their constructors differ between versions 2 and 3
+/// of the library.
 struct Passes {
   Passes(const Kernel& kernel, const Problem& problem, Route route)
       : p(problem),
@@ -217,8 +219,8 @@ class ConvolutionPrimitive : public HostKernel {
   }
 
  private:
-  /// A primitive with its arguments. The library's C++ interface would build this list anew in each
-  /// call.
+  /// A primitive with its list of arguments. The library's C++ interface would rebuild this list in
+  /// each call.
   struct Prepared {
     dnnl::primitive primitive{};
     std::vector<dnnl_exec_arg_t> arguments{};

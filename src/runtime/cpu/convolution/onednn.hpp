@@ -1,5 +1,5 @@
 #pragma once
-// The only interface to oneDNN (2.x and 3.x).
+// The only interface of this project to oneDNN (2.x and 3.x).
 #include "runtime/cpu/convolution/route.hpp"
 #include "runtime/device/host_backend.hpp"
 
@@ -9,8 +9,8 @@ namespace stratplan::cpu {
 std::string library_text();
 bool has_avx512();
 
-/// A dense row-major operand of multiply(). If `transposed`, the transpose of the operand is
-/// stored.
+/// A dense row-major operand of multiply(). If `transposed`, `data` holds the transpose of the
+/// operand.
 struct Matrix {
   const float* data;
   bool transposed;
@@ -22,9 +22,9 @@ void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t colu
 
 /// Prepares any of the three passes of a convolution with oneDNN. `route`: ChannelsLast, Blocked or
 /// Planar. Returns null if the library refuses the kernel, or if the extents are beyond the range
-/// that the library handles safely. implementation() is the library's name, which contains "ref"
-/// for plain loops. The workspace holds scratch memory and reordered operands. Throws
-/// EnvironmentError if memory runs out.
+/// that the library handles safely. implementation() returns the library's name of the
+/// implementation, which contains "ref" for plain loops. The workspace holds scratch memory and
+/// reordered operands. Throws EnvironmentError if memory runs out.
 std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route);
 
 }  // namespace stratplan::cpu

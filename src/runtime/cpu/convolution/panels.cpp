@@ -6,8 +6,8 @@
 namespace stratplan::cpu {
 namespace {
 
-/// Rows of a block of 16 columns that stays in registers: 12 sums, two loads and a broadcast fit
-/// the sixteen registers of AVX2.
+/// Number of rows of a block whose sums stay in registers. A block has 16 columns, so its 12
+/// vectors of sums, two loads and a broadcast fit the sixteen vector registers of AVX2.
 constexpr std::int64_t block_rows = 6;
 
 template <int rows>

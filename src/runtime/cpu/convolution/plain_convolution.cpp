@@ -9,7 +9,8 @@ namespace {
 
 using reference::Index;
 
-/// Channels and filters of one group, and the offsets of its rows.
+/// Numbers of channels and filters of one group, number of taps of a window, and offsets of the
+/// group in x and in the weights.
 struct Groups {
   explicit Groups(const Kernel& kernel)
       : channels(kernel.x[Axis::C] / kernel.as<ConvolutionAttributes>().groups),
@@ -25,7 +26,8 @@ struct Groups {
   std::int64_t channels, filters, taps;
 };
 
-/// The index of the first channel at the i-th position, counted through N, D, H, W.
+/// Returns the index of the first channel at the i-th position of a tensor, counted through N, D,
+/// H, W.
 Index position(const Shape& shape, std::int64_t i) {
   const std::int64_t w = shape[Axis::W], h = shape[Axis::H], d = shape[Axis::D];
   return {i / (w * h * d), 0, i / (w * h) % d, i / w % h, i % w};

@@ -1,6 +1,6 @@
 #pragma once
-// A convolution by its definition, in threads. It serves the few forms that oneDNN refuses, for
-// example windows that leave more than a stride of x unread.
+// A convolution by its definition, in plain loops with threads. These loops serve the few forms
+// that oneDNN refuses, for example windows that leave more than a stride of x unread.
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {

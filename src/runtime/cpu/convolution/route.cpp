@@ -37,26 +37,28 @@ bool is_point(const Kernel& kernel) {
                      [](const Window& w) { return w.kernel == 1; });
 }
 
-// The rules below come from measurements of oneDNN 2.6.3 on a Zen 3 core (AVX2), with one thread,
-// of ResNet-50 at 4 samples and a dozen other shapes. Times include the reorders of weights and
-// activations. Milliseconds for all convolutions of ResNet-50:
+// The rules below come from measurements of oneDNN 2.6.3 on a Zen 3 core (AVX2), with one thread.
+// The shapes were those of ResNet-50 at 4 samples and a dozen others. Times include the reorders of
+// weights and activations, except in the row "without reorders". Milliseconds for all convolutions
+// of ResNet-50:
 //                       forward   data   filter    sum
 //   channels last         384     368     524     1276
 //   blocked               398     381     460     1239
 //     without reorders    354     340     413     1108
-//   the best of these     364     353     444     1161
-// A blocked convolution is faster by itself. Whether it gains more than its reorders cost depends
-// on the multiply-adds per element moved. Unfolded convolutions gain where the library's generated
-// kernels are weak: filter gradients, strides, and rows shorter than a block of registers.
-// Milliseconds on both cores at once, channels last / blocked / unfolded:
+//   best per convolution  364     353     444     1161
+// A blocked convolution without its reorders is faster than a channels-last one. Whether the gain
+// exceeds the cost of the reorders depends on the multiply-adds per element moved. Unfolded
+// convolutions gain where the library's generated kernels are weak: filter gradients, strides, and
+// rows shorter than a block of registers. Milliseconds on both cores at once, in the order channels
+// last / blocked / unfolded:
 //             3x3 64-64 56^2   3x3/2 512-512 14^2   1x1/2 1024-2048 14^2   3x3x3 16-32 64^3
 //   filter    19.1 15.6 12.1   23.6 18.4 11.5       21.0 17.1 10.5         176 263 121
 //             3x3 64-64 56^2   3x3/2 512-512 14^2   3x3 512-512 7^2        3x3x3 16-32 64^3
 //   forward   13.1 11.1 11.8   15.8 14.9 11.5       13.6 13.3 11.1         89 98 136
 
-/// Returns the preferred route of a point convolution. Point convolutions do the least work per
-/// element, so reorders of activations hardly ever pay, except for filter gradients over many
-/// channels.
+/// Returns the preferred route of a point convolution, whose window is 1 x 1 x 1. Point
+/// convolutions do the least work per element. Reorders of activations therefore hardly ever pay,
+/// except for filter gradients over many channels.
 Route point_route(const Kernel& kernel) {
   const std::int64_t rows = kernel.y.elements() / kernel.y[Axis::C], c = kernel.x[Axis::C],
                      f = kernel.y[Axis::C];
@@ -73,9 +75,9 @@ Route point_route(const Kernel& kernel) {
   }
 }
 
-/// Whether there are enough outputs for Winograd's transform to pay. Transforming the filters is as
-/// much work as about 200 outputs. A filter gradient reads and writes its sums for each plane, so
-/// planes must be large too.
+/// Whether there are enough outputs for Winograd's transform to pay. Transforming the filters takes
+/// as much work as about 200 outputs. A filter gradient reads and writes its transformed sums for
+/// each plane, so planes must be large too.
 bool winograd_pays(const Kernel& kernel) {
   const std::int64_t plane = kernel.y[Axis::N] * kernel.y[Axis::H] * kernel.y[Axis::W];
   return plane * kernel.y[Axis::D] >= 320 &&

@@ -83,7 +83,7 @@ void unfold(const Kernel& kernel, const float* x, std::int64_t begin, std::int64
   });
 }
 
-/// Calls visit(begin, count, unfolded rows) block by block.
+/// Calls visit(begin, count, unfolded rows) for each block of output positions.
 template <class Visit>
 void for_each_block(const Kernel& kernel, const float* x, const KernelCall& call, Visit visit) {
   const Unfolded matrix(kernel);

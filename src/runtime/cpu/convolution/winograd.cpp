@@ -16,8 +16,8 @@ using namespace winograd;
 
 // ---------------------------------------------------------------- geometry
 
-/// A pass as a convolution from `in` to `out`. Backward data is a convolution from dy to dx, with
-/// the window turned by 180 degrees (`turned`). The filter gradient uses the tiles of the forward
+/// A pass as a convolution from `in` to `out`. Backward data is a convolution from dy to dx with
+/// windows turned by 180 degrees (`turned`). The filter gradient uses the tiles of the forward
 /// pass.
 struct Pass {
   explicit Pass(const Kernel& kernel)
@@ -37,7 +37,7 @@ struct Pass {
   }
 
   /// Returns the plane of `in` that plane `plane` of `out` reads through tap `tap` along D. Returns
-  /// -1 if that plane is padding, or is skipped by the stride.
+  /// -1 if that plane of `in` is padding or is skipped by the stride.
   std::int64_t plane_of(std::int64_t plane, std::int64_t tap) const {
     const std::int64_t offset = tap * depth.dilation - depth.pad_before;
     std::int64_t position = turned ? plane - offset : plane * depth.stride + offset;
@@ -46,8 +46,9 @@ struct Pass {
     return position >= 0 && position < in[Axis::D] ? position : -1;
   }
 
-  /// Sizes. tiles() counts the tiles of a band. The other sizes are in floats: transformed inputs
-  /// and transformed outputs of one plane of a band, transformed filters, and all together.
+  /// Returns the number of tiles of a full band. The next functions return numbers of floats:
+  /// transformed inputs and transformed outputs of one plane of a band, transformed filters, and
+  /// all together.
   std::int64_t tiles() const { return rows_of_tiles * tiles_w; }
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
@@ -55,8 +56,8 @@ struct Pass {
   std::int64_t floats() const {
     return planes_held * inputs_size() + outputs_size() + filters_size();
   }
-  /// Behind the floats, which are an even number, the workspace holds one int64 per held plane and
-  /// one per tap along D.
+  /// After the floats, the workspace holds one int64 per held plane and one per tap along D. The
+  /// number of floats is even, so the int64 values are aligned.
   Bytes workspace() const {
     return {floats() * size_of(DataType::F32) +
             (planes_held + depth.kernel) * std::int64_t{sizeof(std::int64_t)}};
@@ -67,20 +68,21 @@ struct Pass {
   Window depth;
   std::int64_t pad_h, pad_w;
   std::int64_t tiles_h, tiles_w;
-  /// planes of transformed inputs that are kept: until the last output plane that reads them
+  /// number of planes of transformed inputs that the workspace holds: each until the last output
+  /// plane that reads it
   std::int64_t planes_held;
-  /// rows of tiles in a band: few enough to stay in a cache, but enough to make reading the filters
-  /// pay
+  /// rows of tiles in a band: few enough for the band to stay in a cache, but enough for the reads
+  /// of the filters to pay
   std::int64_t rows_of_tiles;
 };
 
-/// Rows of tiles [begin, end), counted through N and H, that are worked on at once.
+/// Rows of tiles [begin, end), counted through N and H, that are processed together.
 struct Band {
   std::int64_t begin, end;
 };
 
 struct Tile {
-  std::int64_t n, h, w;  ///< sample, first output position
+  std::int64_t n, h, w;  ///< sample, and first output position along H and W
 };
 
 Tile tile_at(const Pass& pass, const Band& band, std::int64_t index) {
@@ -170,7 +172,8 @@ struct Finish {
   float slope;  ///< a ReLU is a leaky ReLU of slope 0
 };
 
-/// Transforms the 36 points of one tile to outputs, and stores those inside the plane.
+/// Transforms the 36 points of one tile to outputs, and stores the outputs that lie inside the
+/// plane.
 SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish finish,
                                 const Plane& plane, std::int64_t h, std::int64_t w, float* out) {
   const std::int64_t rows = std::min<std::int64_t>(outputs, plane.height - h),
@@ -253,7 +256,7 @@ SP_CLONES void add_filter_gradient(const float* from, std::int64_t stride, std::
 
 // ---------------------------------------------------------------- passes
 
-/// The workspace of one run, and the input planes that it holds.
+/// The workspace of one run, with a record of the input planes that the workspace holds.
 class Scratch {
  public:
   Scratch(const Pass& pass, void* workspace)
@@ -273,8 +276,8 @@ class Scratch {
     return {held_.data() + held_.size(), static_cast<std::size_t>(pass_.depth.kernel)};
   }
 
-  /// Returns the band's tiles of an input plane, transformed. Transforms them if the workspace does
-  /// not hold them.
+  /// Returns the transformed tiles of input plane `plane` in the current band. Transforms the plane
+  /// first if the workspace does not hold it.
   const float* transformed_input(const float* in, std::int64_t plane, Layout layout) {
     const std::int64_t slot = plane % pass_.planes_held, channels = pass_.in[Axis::C];
     float* const to = inputs_ + slot * pass_.inputs_size();
@@ -367,7 +370,7 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
 
 /// The filter gradient. Products are summed over tiles in the transformed domain, then transformed
 /// back and added to the gradient. Transformed numbers are larger and cancel, so a sum is flushed
-/// as soon as it has `most_pending` tiles.
+/// as soon as it covers `most_pending` tiles.
 class FilterGradient {
  public:
   FilterGradient(const Pass& pass, const Scratch& scratch, float* dweights)
@@ -418,7 +421,7 @@ class FilterGradient {
 
   const Pass& pass_;
   float *sums_, *dweights_;
-  std::span<std::int64_t> pending_;  ///< by tap along D: tiles in its sums
+  std::span<std::int64_t> pending_;  ///< for each tap along D: number of tiles in its sums
 };
 
 void winograd_backward_filter(const Kernel& kernel, const KernelCall& call) {

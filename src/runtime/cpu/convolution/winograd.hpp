@@ -1,7 +1,8 @@
 #pragma once
-// Convolutions with 3 x 3 windows of stride 1 along H and W by Winograd's minimal filtering, in all
-// three passes. They need a quarter of the multiplications. A window along D is summed in the
-// transformed domain, so 3 x 3 x 3 windows gain as much.
+// Convolutions with 3 x 3 windows of stride 1 along H and W, in all three passes, by Winograd's
+// minimal filtering, with a quarter of the multiplications. Windows may also extend along D.
+// Products of the taps along D are summed in the transformed domain, so 3 x 3 x 3 windows gain as
+// much.
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {

@@ -10,15 +10,15 @@
 
 namespace stratplan::cpu::winograd {
 
-constexpr int inputs = 6;   ///< of a tile, along each of H and W
-constexpr int outputs = 4;  ///< of a tile, along each of H and W
-constexpr int taps = 3;     ///< of the window, along each of H and W
+constexpr int inputs = 6;   ///< positions of an input tile, along each of H and W
+constexpr int outputs = 4;  ///< positions of an output tile, along each of H and W
+constexpr int taps = 3;     ///< taps of the window, along each of H and W
 constexpr int points = inputs * inputs;
 
 /// The transforms evaluate polynomials at 0, +-near, +-far and infinity. The usual points 0, +-1,
-/// +-2 and infinity lose two more bits. Compared with the usual points, these give 0.45 of the
-/// error's norm and a quarter of the maximum error (32 channels of random numbers). Barabasz et al.
-/// explain which points are accurate ("Error Analysis and Improving the Accuracy of Winograd
+/// +-2 and infinity lose two more bits. Compared with the usual points, these points give 0.45 of
+/// the error's norm and a quarter of the maximum error (32 channels of random numbers). Barabasz et
+/// al. explain which points are accurate ("Error Analysis and Improving the Accuracy of Winograd
 /// Convolution for Deep Neural Networks", ACM TOMS 46(4), 2020). near and far are reciprocal, so
 /// near^2 * far^2 = 1.
 constexpr double near = 2.0 / 3, far = 3.0 / 2;
@@ -27,7 +27,7 @@ constexpr auto n1 = static_cast<float>(near), n2 = static_cast<float>(near * nea
 constexpr auto f1 = static_cast<float>(far), f2 = static_cast<float>(far * far),
                f3 = static_cast<float>(far * far * far);
 constexpr auto both = static_cast<float>(near * near + far * far);
-/// 1 / the product of a point's differences from the other finite points.
+/// 1 / the product of the differences between one point and the other finite points.
 constexpr auto of_near = static_cast<float>(1 / (2 * near * near * (near * near - far * far)));
 constexpr auto of_far = static_cast<float>(1 / (2 * far * far * (far * far - near * near)));
 
@@ -109,7 +109,7 @@ SP_INLINE void transform_tile(const Float8 (&tile)[from][from], Float8 (&result)
   for (int i = 0; i < to; ++i) transform(half[i], result[i]);
 }
 
-/// rows[i][j] <-> rows[j][i]
+/// Transposes a block of 8 x 8: rows[i][j] <-> rows[j][i].
 SP_INLINE void transpose(Float8 (&rows)[8]) {
   Float8 pairs[8], quads[8];
   for (int i = 0; i < 8; i += 2) {

@@ -17,8 +17,8 @@ Kernel fill(const Shape& shape, DataType type) {
   return {.kind = KernelKind::Fill, .x = shape, .y = shape, .type = type};
 }
 
-/// The copy between x and the part of x that the windows reach. For a data gradient the copy goes
-/// from the part into x.
+/// Returns the copy between x and the part of x that the windows reach. For a data gradient the
+/// copy goes from that part into x.
 Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type) {
   Kernel copy{.kind = KernelKind::CopyRegion,
               .x = kernel.x,
@@ -88,8 +88,8 @@ class Behind {
   Part part_;
 };
 
-/// A convolution whose windows read only padding, or that has no windows. Outputs are the bias with
-/// the activation applied; gradients are zero.
+/// A convolution without work for cuDNN, because the windows read only padding or the output is
+/// empty. Outputs are the bias with the activation applied; gradients are zero.
 class EmptyConvolution : public CudaKernel {
  public:
   explicit EmptyConvolution(const Kernel& kernel) : behind_(kernel) {
@@ -109,10 +109,9 @@ class EmptyConvolution : public CudaKernel {
 };
 
 /// The workspace holds, in this order:
-///   1. scratch memory of the plan, shared with the own kernels that run before and after it
-///   2. the part of x that the windows reach, unless that is all of x
-///   3. if activations are narrow, the gradient of the weights in the activations' type, in which
-///      cuDNN writes it
+///   1. scratch memory of the plan, shared with the own kernels that run before and after the plan
+///   2. the part of x that the windows reach, unless that part is all of x
+///   3. for 16-bit activations, the gradient of the weights, which cuDNN writes in the same type
 class Convolution : public CudaKernel {
  public:
   Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan)

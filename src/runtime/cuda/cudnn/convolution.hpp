@@ -1,6 +1,6 @@
 #pragma once
-// A convolution as a kernel of the CUDA backend: one of cuDNN's plans, with own kernels around it
-// for cropping, bias, activation and narrow gradients of weights.
+// A convolution as a kernel of the CUDA backend: one of cuDNN's plans, with own kernels around the
+// plan for cropping, bias, activation and 16-bit gradients of weights.
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/cudnn/convolution_graph.hpp"
 
@@ -14,7 +14,7 @@ std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::st
 std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic,
                                              const Target& target);
 
-/// The same for the current device.
+/// The two functions above for the current device.
 std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice,
                                              Arithmetic arithmetic);
 std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic);

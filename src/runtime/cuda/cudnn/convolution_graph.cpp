@@ -10,8 +10,8 @@
 namespace stratplan::cudnn {
 namespace {
 
-/// Whether the kernel has a depth axis. cuDNN requires two or three spatial axes; depth is left out
-/// where nothing extends along it.
+/// Whether the description for cuDNN has a depth axis. cuDNN requires two or three spatial axes;
+/// depth is left out where all extents along it are 1 and nothing is padded.
 bool has_depth(const Kernel& kernel) {
   const Window& window = kernel.windows()[0];
   return kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || window.kernel != 1 ||
@@ -31,10 +31,12 @@ cudnnDataType_t data_type(Arithmetic arithmetic) {
   }
 }
 
-/// The widest load of a device, in bytes. Weights begin at multiples of it (parameter_buffers.hpp).
+/// The widest load of a device, in bytes. Weights begin at multiples of this width
+/// (parameter_buffers.hpp).
 constexpr std::int64_t widest_load = 16;
 
-/// Describes a dense tensor with channels last. `of`: its axes. `aligned_to`: bytes.
+/// Describes a dense tensor with channels last. `of`: the axes of the tensor. `aligned_to`:
+/// alignment of its address in bytes.
 Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of,
                   Arithmetic arithmetic, std::int64_t aligned_to) {
   std::vector<std::int64_t> extents, strides;
@@ -85,7 +87,7 @@ Descriptor windows(const Kernel& kernel) {
   return descriptor;
 }
 
-/// cuDNN's names of one direction of a convolution and of its attributes.
+/// The names that cuDNN gives to one pass of a convolution and to the attributes of that pass.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t x, weights, y, windows, alpha, beta;
@@ -128,7 +130,7 @@ bool contains(const std::vector<Note>& notes, Note note) {
 using NumericalNotes = std::vector<cudnnBackendNumericalNote_t>;
 
 /// Whether an engine with these notes computes as `arithmetic` says, and gives the same sums each
-/// time. So runs are repeatable, whichever engine was the fastest.
+/// time. With such engines runs are repeatable, whichever engine is the fastest.
 bool computes_as(Arithmetic arithmetic, const NumericalNotes& notes) {
   if (contains(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
       contains(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))

@@ -16,8 +16,8 @@ namespace stratplan::cudnn {
 /// The ids of the tensors in a plan's variant pack.
 enum TensorId : std::int64_t { x_id = 1, weights_id = 2, y_id = 3 };
 
-/// Returns the alignment of the addresses of x and y in bytes: at most 16, and less if the length
-/// of a row is no multiple of 16 bytes. Buffers begin at multiples of 64. A piece of an
+/// Returns the alignment in bytes of the addresses of x and y: at most 16, and less if the length
+/// of a row is not a multiple of 16 bytes. Buffers begin at multiples of 64 bytes. A piece of an
 /// interior/boundary split (model/partition/lowering/overlapped_halo.hpp) begins at any row of its
 /// buffer, or at any column if the buffer has only one row.
 std::int64_t address_alignment(const Shape& shape, Arithmetic arithmetic);
@@ -28,11 +28,11 @@ Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Ta
 
 /// An engine and its settings.
 struct EngineConfig {
-  /// engine and knobs by cuDNN's numbers, the same in each run: "eng22{k2=10,k14=3}"
+  /// engine and knobs by cuDNN's numbers, which are the same in each run: "eng22{k2=10,k14=3}"
   std::string name;
   std::int64_t engine = 0;
   bool tensor_cores = false;
-  bool compiled_at_run_time = false;  ///< by the driver, so only with a driver
+  bool compiled_at_run_time = false;  ///< by the driver, so the engine needs a driver
   Descriptor descriptor;
 };
 
@@ -43,15 +43,15 @@ struct Plan {
   Descriptor descriptor;
 };
 
-/// Calls `visit` with the engines that the heuristics propose, each once and the best guess first,
-/// until `visit` returns true. Leaves out engines that do not compute as `arithmetic` says and
-/// engines whose sums are not repeatable. Asks the heuristics one after the other, and only as many
-/// as needed.
+/// Calls `visit` with the engines that the heuristics propose, until `visit` returns true. Each
+/// engine is visited once, the best guess first. Leaves out engines that do not compute as
+/// `arithmetic` says and engines whose sums are not repeatable. Asks the heuristics one after the
+/// other, and only as many as needed.
 void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target,
                    const std::function<bool(const EngineConfig&)>& visit);
 
-/// Returns nothing if the engine does not support the operation or fails to make the plan. Some
-/// engines are compiled only here.
+/// Returns the plan of an engine. Returns nothing if the engine does not support the operation or
+/// fails to make the plan. Some engines are compiled only in this call.
 std::optional<Plan> execution_plan(const EngineConfig& config, const Target& target);
 
 /// Returns the first plan for which `suits` returns true; nothing if there is none.
@@ -65,10 +65,10 @@ std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Ar
 std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic,
                                   const Target& target);
 
-/// Whether the plan converts a whole tensor into another layout before or after it computes. The
-/// workspace of such a plan holds at least that tensor. A filter gradient that is summed in parts
-/// may need as much workspace. So the result may be true for a plan that converts nothing, but it
-/// is never false for a plan that does.
+/// Whether the plan converts a whole tensor into another layout before or after the convolution.
+/// The workspace of such a plan holds at least that tensor. A filter gradient that is summed in
+/// parts may need as much workspace. So the result may be true for a plan that converts nothing,
+/// but is never false for a plan that converts.
 bool hidden_repack(const Plan& plan, const Kernel& kernel, Arithmetic arithmetic);
 
 }  // namespace stratplan::cudnn

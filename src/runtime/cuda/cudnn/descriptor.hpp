@@ -18,13 +18,13 @@ namespace stratplan::cudnn {
 /// CUDNN_STATUS_BAD_PARAM: ...".
 void check(cudnnStatus_t status, const std::string& doing);
 
-/// The reason why cuDNN does not support a valid description. It is a value, not an error, because
-/// the caller may try another engine.
+/// The reason why cuDNN does not support a valid description. The reason is a value, not an error,
+/// because the caller may try another engine.
 struct Unsupported {
   std::string reason;
 };
 
-/// cuDNN's name of an attribute's C++ type.
+/// cuDNN's constant for the C++ type of an attribute.
 template <class T>
 inline constexpr cudnnBackendAttributeType_t attribute_type = T::has_no_attribute_type;
 template <>
@@ -83,10 +83,10 @@ class Descriptor {
   /// Finalizes the descriptor. Only then may attributes be read and other descriptors refer to it.
   /// Throws EnvironmentError if the description is wrong.
   Descriptor& finalize();
-  /// The same, but returns the reason if cuDNN does not support the description.
+  /// Like finalize(), but returns the reason if cuDNN does not support the description.
   std::optional<Unsupported> finalize_if_supported();
-  /// The same, but also returns the reason if cuDNN fails, for example to compile or load a kernel.
-  /// Another engine may still work.
+  /// Like finalize_if_supported(), but also returns the reason if cuDNN fails, for example to
+  /// compile or load a kernel. Another engine may still work.
   std::optional<Unsupported> finalize_if_able();
 
   /// Returns all values of an attribute.
@@ -104,9 +104,9 @@ class Descriptor {
     read(name, attribute_type<T>, 1, &value);
     return value;
   }
-  /// Returns the descriptors to which an attribute refers. They keep this descriptor alive, because
-  /// they may be parts of it. `what` names them in messages. `at_most`: the room for them if cuDNN
-  /// does not tell their number, else 0.
+  /// Returns the descriptors to which an attribute refers. The returned descriptors keep this
+  /// descriptor alive, because they may be parts of it. `what` names them in messages. `at_most`:
+  /// the largest number of descriptors if cuDNN does not report their number, else 0.
   std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name,
                                       cudnnBackendDescriptorType_t type, const std::string& what,
                                       std::int64_t at_most = 0) const;

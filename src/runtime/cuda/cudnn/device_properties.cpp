@@ -6,7 +6,7 @@
 
 namespace stratplan::cudnn {
 
-// cuDNN 9.19 requires all of these keys. The limits hold for compute capability 9.0 (CUDA C++
+// cuDNN 9.19 requires all of the keys below. The limits hold for compute capability 9.0 (CUDA C++
 // Programming Guide, technical specifications).
 std::string DeviceProperties::json() const {
   const Json properties{{"deviceName", name},
@@ -35,7 +35,7 @@ std::string DeviceProperties::json() const {
   return properties.dump();
 }
 
-// Memory, caches and clocks are as the CUDA runtime reports them on these devices.
+// Memory, caches and clocks are the values that the CUDA runtime reports on these devices.
 DeviceProperties h100() {
   return {.name = "NVIDIA H100 80GB HBM3",
           .multiprocessors = 132,

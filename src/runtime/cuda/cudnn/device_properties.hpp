@@ -21,12 +21,12 @@ struct DeviceProperties {
   std::string json() const;
 };
 
-/// The variants with SXM sockets.
+/// The H100 and the H200 in the variants with SXM sockets.
 DeviceProperties h100();
 DeviceProperties h200();
 
-/// The device for which plans are made: the current device, by its handle, or an offline device, by
-/// its description.
+/// The device for which plans are made. The current device is given by its handle, and an offline
+/// device by its description.
 class Target {
  public:
   explicit Target(cudnnHandle_t handle) : handle_(handle) {}

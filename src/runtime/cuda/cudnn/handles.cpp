@@ -20,7 +20,8 @@ int present_device() {
   return device;
 }
 
-/// One handle per key. Handles are never destroyed, because at exit the driver may be gone first.
+/// One handle per key. Handles are never destroyed, because the driver may be unloaded before them
+/// at exit.
 template <class Key>
 struct Handles {
   std::mutex mutex;
@@ -47,7 +48,7 @@ cudnnHandle_t handle_of(cudaStream_t stream) {
   const std::lock_guard lock(handles.mutex);
   const cudnnHandle_t handle = handles.of({present_device(), stream});
   check(cudnnSetStream(handle, stream),
-        "choosing the stream");  // each time: a new stream may have an old one's address
+        "choosing the stream");  // each time: a new stream may reuse a destroyed one's address
   return handle;
 }
 

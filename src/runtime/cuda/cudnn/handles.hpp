@@ -11,11 +11,11 @@
 namespace stratplan::cudnn {
 
 /// Returns the handle that enqueues on this stream. The first call for a stream creates the handle,
-/// so it must not happen while the stream is captured into a graph.
+/// so the first call must not happen while the stream is captured into a graph.
 cudnnHandle_t handle_of(cudaStream_t stream);
 
-/// Calls `make` with the current device as target, one thread at a time. Throws EnvironmentError if
-/// there is no device.
+/// Calls `make` with the current device as the target. Only one thread at a time runs `make`.
+/// Throws EnvironmentError if there is no device.
 void plan_for_present_device(const std::function<void(const Target&)>& make);
 
 }  // namespace stratplan::cudnn

@@ -6,7 +6,7 @@
 namespace stratplan::cuda_kernels {
 
 /// to = from where x is positive, and slope * from elsewhere, with one slope per channel. `from` is
-/// x forward and dy backward.
+/// x in the forward pass and dy in the backward pass.
 template <class T>
 struct Prelu {
   const T *x, *from;

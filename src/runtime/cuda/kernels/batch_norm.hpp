@@ -1,8 +1,8 @@
 #pragma once
 // Batch normalization; the formulas are in reference/batch_norm.cpp. Sums are in double. Each
 // kernel computes the coefficients per channel from the sums, in double. The passes over the data
-// are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits. If channels
-// share mean and variance, a launch of its own adds up their sums first.
+// are in float: y = (x - mean) * factor + shift. The mean is subtracted first, so that a large mean
+// costs no digits. If channels share mean and variance, a separate launch adds up their sums first.
 #include <cmath>
 
 #include "runtime/cuda/kernels/activation.hpp"
@@ -34,7 +34,8 @@ struct Moments {
   }
 };
 
-/// Adds up, for each channel, the sums of all channels of its group, each times its factor.
+/// For each channel, adds up the sums of all channels of its group, each multiplied by its own
+/// factor.
 struct GroupSums {
   const double* sums;
   const float* factors;  ///< null: all are 1
@@ -55,7 +56,7 @@ inline bool shares_moments(const Kernel& kernel) { return kernel.sets().group_ch
 inline std::int64_t sums_elements(const Kernel& kernel) {
   return kernel.sets().sets * 2 * kernel.x[Axis::C];
 }
-/// Returns the workspace of one call of group_sums().
+/// Returns the size of the workspace of one call of group_sums().
 inline Bytes group_sums_bytes(const Kernel& kernel) {
   return {shares_moments(kernel) ? sums_elements(kernel) * size_of(DataType::F64) : 0};
 }
@@ -110,8 +111,8 @@ void batch_norm_statistics(const Kernel& kernel, const KernelCall& call, const L
                 StatisticsFinish{call.write<double>(0), channels});
 }
 
-/// This rank's share of the moments: each set counts by the share of its terms that this rank
-/// holds.
+/// This rank's share of the moments. Each set is weighted by the fraction of the set's terms that
+/// this rank holds.
 struct MomentsWork {
   const double* sums;
   double* moments;
@@ -351,7 +352,7 @@ struct GradientWork {
   GradientSource<T> source;
   T* dx;
   Moments moments;
-  const double* gradient_sums;  ///< of the group, scale included, or of the channel alone
+  const double* gradient_sums;  ///< sums of the group, scale included, or of the channel alone
   bool shared;                  ///< gradient_sums are sums of the group
 
   template <int width>

@@ -1,6 +1,7 @@
 #pragma once
-// Functions of two tensors (model/network/binary.hpp). An input that has one element where the
-// output has several along an axis is read again at each of them: its stride along that axis is 0.
+// Functions of two tensors (model/network/binary.hpp). If an input has one element along an axis
+// where the output has several, all of them read that element: the input's stride along that axis
+// is 0.
 #include <algorithm>
 
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -9,8 +10,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The strides of a tensor at the places of another one, which may have more elements along some
-/// axes. Along those axes the stride is 0.
+/// The strides of a tensor of `shape` at the places of a tensor of shape `places`, which may have
+/// more elements along some axes. Along those axes the stride is 0.
 struct Steps {
   std::int64_t n, c, d, h, w;
 
@@ -123,7 +124,8 @@ struct BinaryGradientPart {
   double* sums;
 
   SP_DEVICE void operator()(std::int64_t index) const {
-    // Neighbouring indices have neighbouring channels: of one element's terms, or of the elements.
+    // Neighbouring indices have neighbouring channels, either of one element's terms or of the
+    // elements.
     std::int64_t element = index;
     const std::int64_t part =
         plan.over_channels ? plan_parts.split(element) : split_off_elements(element);

@@ -36,8 +36,8 @@ struct SumWork {
   }
 };
 
-/// If the result overwrites a term, the first launch reads that term. Later launches continue from
-/// the result of the first.
+/// If the result overwrites a term, the first launch reads that term. Each later launch adds more
+/// terms to the result of the launch before.
 template <class T, class Launch>
 void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   T* y = call.write<T>(0);

@@ -52,8 +52,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call, const 
   });
 }
 
-/// dx from `terms`, which an earlier launch writes into the workspace: the contribution of each
-/// element to the gradients around it.
+/// Computes dx from `terms`: the contribution of each element to the gradients of the elements
+/// around it. An earlier launch writes `terms` into the workspace.
 template <class T>
 struct ResponseGradient {
   Responses<T> responses;

@@ -14,7 +14,7 @@ struct LossFinish {
   }
 };
 
-/// The factor of gradients: the scale of the loss, which is on the device; 1 if the loss is not
+/// The factor of gradients: the scale of the loss, which is in device memory; 1 if the loss is not
 /// scaled.
 struct GradientScale {
   const double* scaling;
@@ -46,12 +46,12 @@ struct CrossEntropyRow : SoftmaxRow<T> {
   }
 };
 
-/// Sums the losses of rows, which count as rows of one channel. Short rows are also summarized
-/// here, and their gradients written.
+/// Sums the losses of all rows. For sum_strips(), each loss is a row of one channel. If rows are
+/// short, this term also summarizes them and writes their gradients.
 template <class T>
 struct CrossEntropyTerm {
   CrossEntropyRow<T> row;
-  const ExponentialSum* summaries;  ///< of long rows; null if rows are short
+  const ExponentialSum* summaries;  ///< summaries of long rows; null if rows are short
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
@@ -92,7 +92,8 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call, const L
 
 // ---------------------------------------------------------------- squared error
 
-/// Squared differences and their gradients over all elements, which count as rows of one channel.
+/// Sums squared differences and writes their gradients. For sum_strips(), each element is a row of
+/// one channel.
 template <class T>
 struct SquaredErrorTerm {
   const T* x;
@@ -158,7 +159,8 @@ void dice_sums(const Kernel& kernel, const KernelCall& call, const Launch& launc
                 DiceFinish{call.write<double>(0), classes});
 }
 
-/// The loss is 1 - mean over the classes of a / b.
+/// Sums a / b over the classes. The loss is 1 - mean over the classes of a / b
+/// (reference/loss.cpp).
 struct DiceQuotient {
   const double* sums;
   std::int64_t classes;
@@ -173,7 +175,7 @@ struct DiceQuotient {
     for (std::int64_t c = strip.first; c < strip.last; c += strip.step) sum[0][0] += a(c) / b(c);
   }
 };
-/// dx is a / b^2 / classes everywhere, less 2 / b / classes at the label.
+/// dx is a / b^2 / classes everywhere, minus 2 / b / classes at the label.
 template <class T>
 struct DiceGradient {
   DiceQuotient quotient;

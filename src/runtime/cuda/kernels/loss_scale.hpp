@@ -1,5 +1,5 @@
 #pragma once
-// The scale of the loss for gradients of 16 bits. reference/loss_scale.cpp says why it is needed.
+// The scale of the loss for 16-bit gradients. reference/loss_scale.cpp says why a scale is needed.
 #include <cmath>
 
 #include "runtime/cuda/kernels/support/strips.hpp"
@@ -34,8 +34,8 @@ UnlessOverflown<Launch> unless_overflown(const Kernel& kernel, const KernelCall&
   return {launch, kernel.scaled() ? static_cast<const double*>(call.reads.back()) : nullptr};
 }
 
-/// Divides the gradient by the scale and counts the elements that are not finite. The elements
-/// count as rows of one channel.
+/// Divides the gradient by the scale and counts the elements that are not finite. For sum_strips(),
+/// each element is a row of one channel.
 struct UnscaleTerm {
   const float* gradient;
   float* unscaled;

@@ -51,7 +51,7 @@ struct CopyWork {
 };
 
 /// Makes the innermost loop go over packs of `width` elements, if all packs then begin at multiples
-/// of a pack. Returns whether it does.
+/// of a pack. Returns whether the loop was changed.
 inline bool in_packs(CopyLoops& copy, std::int64_t width) {
   CopyLoop& inner = copy.loops.back();
   bool fits = inner.source_stride == 1 && inner.destination_stride == 1 &&

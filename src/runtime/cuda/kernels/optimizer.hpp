@@ -1,7 +1,7 @@
 #pragma once
-// The optimizers; formulas in model/network/training.hpp. Coefficients are computed in double,
-// updates in float. Values that change from one training step to the next are read from device
-// memory (StepNumbers), because a captured launch keeps its arguments.
+// The optimizers; the formulas are in model/network/training.hpp. Coefficients are computed in
+// double, updates in float. Values that change from one training step to the next are read from
+// device memory (StepNumbers), because a captured launch keeps its arguments.
 #include <cmath>
 
 #include "runtime/cuda/kernels/loss_scale.hpp"
@@ -10,7 +10,7 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The coefficients of an update. An optimizer uses those that its formula has.
+/// The coefficients of an update. Each optimizer uses only the coefficients in its formula.
 struct Rates {
   const StepNumbers* now;
   float momentum, decay;
@@ -21,7 +21,7 @@ struct Rates {
   SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate); }
 };
 
-// One element's update. x: weight, gradient, state...; y: new weight, new state...
+// The update of one element. x: weight, gradient, state...; y: new weight, new state...
 struct SgdStep {
   Rates rates;
   SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const {
@@ -73,7 +73,7 @@ struct AdamStep {
   SP_DEVICE float root() const { return static_cast<float>(1 / std::sqrt(now->square_bias)); }
 };
 
-/// Scales the gradient by a ratio of norms, which are on the device.
+/// Scales the gradient by a ratio of norms, which are in device memory.
 struct LarsStep {
   Rates rates;
   double trust, decay;
@@ -92,9 +92,9 @@ struct LarsStep {
   }
 };
 
-/// Applies `step` to each element of the weights. It reads the first `reads` tensors of the call
-/// and writes the first `writes` tensors. Nothing is written if a gradient has overflowed, which
-/// only the device knows.
+/// Applies `step` to each element of the weights. The step reads the first `reads` tensors of the
+/// call and writes the first `writes` tensors. Nothing is written if a gradient has overflowed; the
+/// count of overflows is in device memory.
 template <int reads, int writes, class Launch, class Step>
 void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch,
                  const Step& step) {

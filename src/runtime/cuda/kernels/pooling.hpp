@@ -1,7 +1,7 @@
 #pragma once
 // Pooling. Each output gathers from the inputs under its window. Each input's gradient gathers from
 // the outputs whose windows cover the input. Padding never wins a maximum, and among equal elements
-// the first in the window wins. A window of nothing but padding gives 0.
+// the first in the window wins. A window that reads only padding gives 0.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/activations.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -39,7 +39,7 @@ struct Cover {
     last = position < 0 ? 0 : quotient(position, window.stride) + 1;
     if (last > extent) last = extent;
   }
-  /// Returns the tap of that output's window that lies on the input; -1 if none does.
+  /// Returns the tap of the window of `output` that lies on the input; -1 if no tap does.
   SP_DEVICE std::int64_t tap(const Window& window, std::int64_t output) const {
     const std::int64_t offset = position - output * window.stride,
                        tap = quotient(offset, window.dilation);
@@ -83,8 +83,8 @@ struct Pool {
         }
       }
   }
-  /// Calls fetch(slot, element of y), then use(slot, tap, position), for the outputs with a tap on
-  /// an input.
+  /// Calls fetch(slot, element of y), then use(slot, tap, position), for the outputs whose windows
+  /// have a tap on an input.
   template <class Fetch, class Use>
   SP_DEVICE void for_covers(const Place& at, const Fetch& fetch, const Use& use) const {
     const Cover along_d(d, at.d, y[Axis::D]), along_h(h, at.h, y[Axis::H]),
@@ -106,7 +106,8 @@ struct Pool {
         }
       }
   }
-  /// 1 / divisor of an average; 0 for a window of nothing but padding.
+  /// Returns 1 / the divisor of an average; 0 if the divisor is 0, because the window reads only
+  /// padding.
   SP_DEVICE float share(const OutputPosition& at) const {
     const std::int64_t count = count_padding ? d.kernel * h.kernel * w.kernel
                                              : Taps(d, at.d, x[Axis::D]).count() *

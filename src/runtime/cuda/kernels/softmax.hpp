@@ -23,8 +23,8 @@ struct ExponentialSum {
     const double largest = a.largest > b.largest ? a.largest : b.largest;
     return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
   }
-  /// Returns the softmax of an element of the row. Computed in float, because the result is stored
-  /// with no more digits.
+  /// Returns the softmax of an element of the row. The result is computed in float, because no more
+  /// digits are stored.
   SP_DEVICE float share(float x) const {
     return std::exp(x - static_cast<float>(largest)) / static_cast<float>(sum);
   }

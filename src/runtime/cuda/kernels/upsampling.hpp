@@ -1,6 +1,7 @@
 #pragma once
-// Upsampling. Each output element is a product of mixtures along D, H and W
-// (model/network/scale.hpp). Backward, each input gathers from the outputs that mix it.
+// Upsampling. Each output element mixes input elements along D, H and W (model/network/scale.hpp);
+// the shares along the three axes are multiplied. In the backward pass, each input gathers from the
+// outputs that mix it.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
 #include "runtime/device/kernel_call.hpp"
@@ -21,11 +22,11 @@ struct Mixed {
   }
 };
 
-/// The outputs [first, last) that mix an input along one axis. With `scale.linear` the shares of an
-/// input rise and fall like a tent over the outputs. Beyond either end of the tensor the end itself
-/// counts, so there its share stays 1.
+/// The outputs [first, last) that mix an input along one axis. In linear mode, the share of an
+/// input first rises and then falls over these outputs. Outputs beyond the centre of the first or
+/// last input use only that input, so its share is 1 there.
 struct Mixers {
-  std::int64_t first, last;  ///< in the local piece
+  std::int64_t first, last;  ///< outputs of the local piece
   std::int64_t factor, start;
   bool linear, at_begin, at_end;
 
@@ -36,7 +37,8 @@ struct Mixers {
         at_begin(input == 0),
         at_end(input + 1 == input_extent) {
     // Positions are counted in halves of an output element from the centre of the previous input.
-    // An output lies at 2 * output + start, and mixes this input if that is in [0, 4 * factor).
+    // An output lies at 2 * output + start, and mixes this input if that position is in [0, 4 *
+    // factor).
     start = 2 * scale.phase + 1 + factor - 2 * factor * input;
     const std::int64_t begin = linear ? half_up(-start) : factor * input - scale.phase;
     const std::int64_t end = linear ? half_up(4 * factor - start) : begin + factor;

@@ -1,8 +1,8 @@
 #pragma once
-// Division by a number that is known before the launch, by a multiplication and a shift (Granlund
-// and Montgomery, "Division by invariant integers using multiplication", 1994). A device's own
-// division takes twenty instructions, and kernels divide each index several times to get its
-// coordinates.
+// Division by a number that is known before the launch, computed as a multiplication and a shift
+// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994). A
+// device's own division takes twenty instructions, and kernels divide each index several times to
+// get its coordinates.
 #include <algorithm>
 #include <cstdint>
 
@@ -13,8 +13,7 @@ namespace stratplan::cuda_kernels {
 class Divisor {
  public:
   Divisor() = default;
-  /// A divisor of 0 counts as 1: the extents of an empty tensor may be 0, and nothing is divided by
-  /// them.
+  /// A divisor of 0 counts as 1: an empty tensor has extents of 0, but no index to divide.
   explicit Divisor(std::int64_t divisor) : divisor_(std::max<std::int64_t>(1, divisor)) {
     if (divisor_ > limit) return;
     while ((std::int64_t{1} << shift_) < divisor_) ++shift_;

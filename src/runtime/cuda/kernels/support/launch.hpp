@@ -1,8 +1,8 @@
 #pragma once
-// Own kernels are written once, as functions of an index that run anywhere: on a device each index
-// is a thread, in the tests a turn of a loop. A kernel asks one thing of its Launch, the place
-// where it runs: to call a function for all indices below a count, and to finish before the next
-// such call begins:
+// Own kernels are written once, as functions of an index. On a device each index is a thread; in
+// the tests each index is an iteration of a loop on the host. A kernel's Launch stands for the
+// place where the kernel runs. A Launch has one operation: to call a function for all indices below
+// a count, and to finish before the next launch begins. An example:
 //
 //   template <class Launch>
 //   void relu(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
@@ -12,9 +12,10 @@
 //            [x, y] SP_DEVICE(std::int64_t i) { y[i] = x[i] > 0 ? x[i] : 0; });
 //   }
 //
-// Indices run in any order, so their writes must not overlap. Sums are taken in parts, in a fixed
-// order, so that the results are equal each time. Neighbouring indices touch neighbouring channels,
-// which lie side by side in memory (strips.hpp, places.hpp, elements.hpp).
+// Indices run in any order, so the writes of different indices must not overlap. Sums are taken in
+// parts, in a fixed order, so that the results are the same in each run. Neighbouring indices
+// access neighbouring channels, which are adjacent in memory (strips.hpp, places.hpp,
+// elements.hpp).
 #include <cstdint>
 
 #ifdef __CUDACC__
@@ -22,7 +23,7 @@
 #else
 #define SP_DEVICE
 #endif
-/// Put before loops over memory, so that several loads are in flight at once.
+/// Stands before loops over memory, and unrolls them so that several loads are in flight at once.
 #ifdef __CUDA_ARCH__
 #define SP_UNROLL _Pragma("unroll 4")
 #else

@@ -10,7 +10,7 @@
 namespace stratplan::cuda_kernels {
 
 inline constexpr int pack_bytes = 16;
-inline constexpr int pack_width = 4;  ///< floats
+inline constexpr int pack_width = 4;  ///< elements; four floats fill pack_bytes
 
 template <class T, int width>
 struct alignas(width * sizeof(T)) Pack {
@@ -22,7 +22,7 @@ struct alignas(width * sizeof(T)) Pack {
 template <class T>
 inline constexpr bool is_float16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
-/// Loads a pack. Elements of 16 bits become floats, which store() rounds again.
+/// Loads a pack. Elements of 16 bits become floats; store() rounds floats to 16 bits again.
 template <int width, class T>
 SP_DEVICE auto load(const T* from) {
   const auto stored = *reinterpret_cast<const Pack<T, width>*>(from);

@@ -1,6 +1,6 @@
 #pragma once
-// Visits every element of a tensor with its coordinates, four channels per index if the channels
-// divide by four.
+// Visits every element of a tensor with its coordinates. An index has four channels if the number
+// of channels is a multiple of four, else one channel.
 #include "model/network/shape.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
@@ -49,8 +49,8 @@ struct PlaceWork {
   }
 };
 
-/// Calls work.run<width>(place) for places that cover the shape. `addresses`: the addresses of all
-/// tensors with these channels, which must be aligned for packs to be used.
+/// Calls work.run<width>(place) for places that together cover the shape. `addresses`: the
+/// addresses of all tensors with these channels, which must be aligned for packs to be used.
 template <class Launch, class Work>
 void for_places(const Launch& launch, const Shape& shape,
                 std::initializer_list<const void*> addresses, const Work& work) {

@@ -1,7 +1,8 @@
 #pragma once
 // Functions that need a summary of all channels of a row before they can write one of its elements,
-// for example softmax. A short row is done by one index. A long row is summarized in parts by
-// neighbouring indices, which take turns at the channels, and then written element by element.
+// for example softmax. One index does the whole of a short row. A long row is summarized in parts
+// by neighbouring indices, each of which reads every `row_parts`-th channel. Then each element is
+// written by an index of its own.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
@@ -17,8 +18,8 @@ inline std::int64_t rows_of(const Kernel& kernel) {
 inline bool has_short_rows(const Kernel& kernel) { return kernel.x[Axis::C] <= short_row; }
 
 /// A Row has these functions:
-///   Summary summary(first, last, step)  of some elements of a row
-///   Summary merged(a, b)                of the elements of both
+///   Summary summary(first, last, step)  summarizes elements first, first + step, ... below last
+///   Summary merged(a, b)                summarizes the elements of a and b together
 ///   void write(element, summary)        writes one element of the row
 template <class Row>
 struct ShortRow {

@@ -1,5 +1,5 @@
 #pragma once
-// Runs an own kernel of any kind but convolutions, and tells its scratch memory.
+// Runs own kernels, of any kind but convolutions, and gives the size of their scratch memory.
 #include <stdexcept>
 
 #include "runtime/cuda/kernels/activations.hpp"
@@ -94,7 +94,7 @@ void run(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   if (!done) run_on_any(kernel, call, launch);
 }
 
-/// Returns the scratch memory that run() needs.
+/// Returns the size of the scratch memory that run() needs.
 inline Bytes workspace(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {

@@ -1,8 +1,8 @@
 #pragma once
 // A channels-last tensor as rows of channels. Each index has a strip: a few neighbouring channels
-// of every n-th row. So values that belong to a channel are fetched once for many rows, and sums
-// over rows stay in registers. Neighbouring indices have neighbouring channels, then neighbouring
-// rows. So all indices together read one piece of memory at a time.
+// of every n-th row. So coefficients of a channel are loaded once for many rows, and sums over rows
+// stay in registers. Neighbouring indices have neighbouring channels, then neighbouring rows. So
+// all indices together read one contiguous piece of memory at a time.
 //
 // Sums are taken in parts that do not depend on the device. Each index adds up its strip. The parts
 // are then added up in order, in two rounds if there are many.
@@ -17,7 +17,7 @@ namespace stratplan::cuda_kernels {
 
 /// The local rows of each set of samples. Samples, and so sets, lie one after the other in memory.
 struct RowSets {
-  std::int64_t samples = 1, positions = 1;  ///< of this rank
+  std::int64_t samples = 1, positions = 1;  ///< on this rank; `positions` is per sample
   std::int64_t set_samples = 1, first_sample = 0, first_set = 0, sets = 1;
 
   SP_DEVICE std::int64_t begin(std::int64_t set) const {
@@ -36,7 +36,7 @@ inline RowSets sets_of(const Kernel& kernel) {
   return {kernel.x[Axis::N], positions(kernel.x), sets.set_samples,
           sets.first_sample, sets.first_set,      sets.sets};
 }
-/// All rows in one set.
+/// Puts all rows into one set.
 inline RowSets one_set(std::int64_t rows) {
   return {.samples = rows, .set_samples = std::max<std::int64_t>(1, rows)};
 }
@@ -53,7 +53,7 @@ struct Strip {
 
 /// Calls load(slot, element), then use(slot, element), for the rows of a strip, `batch` rows at a
 /// time. The loads of a batch are in flight together. Without batches each load would wait for the
-/// store before it, because the compiler must assume that it reads stored elements.
+/// store before it, because the compiler must assume that the load reads what was stored.
 template <int batch, class Load, class Use>
 SP_DEVICE void in_batches(const Strip& strip, const Load& load, const Use& use) {
   std::int64_t i = strip.first;
@@ -135,8 +135,9 @@ void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels
 
 // ---------------------------------------------------------------- sums
 
-/// How the sums of each channel of each set are made: parts [sets][parts][sums][channels]. If there
-/// are many parts, they are folded into [sets][groups][sums][channels] first.
+/// How the sums of each channel of each set are made. Partial sums have the shape
+/// [sets][parts][sums][channels]. If there are many parts, they are folded into the shape
+/// [sets][groups][sums][channels] first.
 struct SumPlan {
   std::int64_t sets, channels, sums, parts, groups;
 

@@ -1,6 +1,7 @@
 #pragma once
-// Emulated traffic: blocks of threads act as a communication library's kernels. They copy memory
-// piece by piece. After each piece they wait until it is due at the requested rate.
+// Emulated traffic: blocks of threads act as a communication library's kernels. Each block copies
+// memory piece by piece. After each piece the block waits until the piece is due at the requested
+// rate.
 #include <algorithm>
 #include <cstdint>
 
@@ -17,9 +18,9 @@ struct TrafficPlan {
   static constexpr std::int64_t piece_bytes = piece_packs * pack_bytes;
 
   int blocks = 0;
-  std::int64_t pieces = 0;            ///< of all blocks together
-  std::int64_t pieces_in_buffer = 0;  ///< after these the copy begins again at the buffer's start
-  std::int64_t cycles_per_piece = 0;  ///< least time that one block takes
+  std::int64_t pieces = 0;            ///< number of pieces of all blocks together
+  std::int64_t pieces_in_buffer = 0;  ///< the copy restarts at the buffer's start after this many
+  std::int64_t cycles_per_piece = 0;  ///< least time that a block takes for one piece
 
   /// `clock`: cycles per second. Bytes are rounded up to whole pieces. Requires a buffer with room
   /// for at least one piece.
@@ -31,7 +32,7 @@ struct TrafficPlan {
                                                    traffic.bytes_per_s * clock)) {}
 };
 
-/// Does the part of one thread. `clock()` returns cycles since any fixed moment.
+/// Copies the part of one thread. `clock()` returns cycles since any fixed moment.
 template <class Clock>
 SP_DEVICE void copy_pieces(const TrafficPlan& plan, int block, int thread,
                            Pack<float, pack_width>* to, const Pack<float, pack_width>* from,
