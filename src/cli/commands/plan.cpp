@@ -229,8 +229,10 @@ void print(const Plan& plan, const Network& network, const Findings& findings,
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())
-    fmt::print("\ntime against memory: no plan tried needs less time and less memory than one of these\n\n{}",
-               to_text(front_table(*result)));
+    fmt::print(
+        "\ntime against memory: no plan tried needs less time and less memory than one of "
+        "these\n\n{}",
+        to_text(front_table(*result)));
 }
 
 void make_plan(const PlanOptions& options, const CommandLine& command_line) {
