@@ -107,10 +107,11 @@ void RateOptions::add(CLI::App& command) {
   from_zero(command.add_option("--schedule-steps", schedule_steps,
                                "step at which cosine and polynomial reach zero; 0: the last step "
                                "of the run"));
-  counted(command.add_option("--step-size", step_size,
-                             "with --schedule step: steps from one drop of the rate to the next"));
-  from_zero(
-      command.add_option("--gamma", gamma, "with --schedule step: factor on the rate at a drop"));
+  counted(command.add_option(
+      "--step-size", step_size,
+      "training steps between two drops of the learning rate, with --schedule step"));
+  from_zero(command.add_option("--gamma", gamma,
+                               "factor on the learning rate at each drop, with --schedule step"));
   from_zero(command.add_option("--power", power, "with --schedule polynomial: its exponent"));
   command
       .add_option("--scale-learning-rate", scaling,

@@ -47,7 +47,7 @@ void check_command(const CLI::App& program, const CommandLine& command_line) {
   if (command_line.size() < 2 || command_line[1].starts_with("-")) return;
   const auto known = command_names(program);
   if (std::find(known.begin(), known.end(), command_line[1]) != known.end()) return;
-  throw UsageError(fmt::format("there is no command \"{}\"{}; stratplan --help lists them",
+  throw UsageError(fmt::format("there is no command \"{}\"{}; stratplan --help lists the commands",
                                command_line[1], suggestion(command_line[1], known)));
 }
 

@@ -45,9 +45,10 @@ void MemoryLimit::refuse_if_impossible() const {
       "{}: every plan needs at least {}, an even share of parameters, gradients, optimizer state "
       "and the largest output of a convolution or fully connected layer{}",
       does_not_fit_text(), readable(here),
-      all <= ranks_ || fits(on_all) ? ""
-                                    : fmt::format("; on all {} ranks of {} it needs at least {}",
-                                                  all, machine_.name, readable(on_all))));
+      all <= ranks_ || fits(on_all)
+          ? ""
+          : fmt::format("; on all {} ranks of {}, every plan needs at least {}", all, machine_.name,
+                        readable(on_all))));
 }
 
 std::string MemoryLimit::exceeded_text(Bytes memory) const {

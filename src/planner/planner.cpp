@@ -138,8 +138,8 @@ class Planning {
 
   // ---------------------------------------------------------------- if memory is short
 
-  /// The best plan with the options as given needs too much memory: stores its prediction. Resets
-  /// the objective, since nothing is known yet about plans that fit.
+  /// Stores the prediction of `considered`, which needs too much memory: the best plan found with
+  /// the options as given. Resets the objective, since nothing is known yet about plans that fit.
   void remember_without_limit(Considered considered) {
     if (!considered.plan->prediction)
       considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);

@@ -242,12 +242,12 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
             "\n";
   report += memory_line(result.plans.front());
   report +=
-      "## Predicted against measured, by kind of op\n\nThe measured times of a plan are of one "
-      "round: the one with the middle median, and of two middle ones the slower. `iteration` is "
-      "the "
-      "median step of that round. The time of an op is its median over the steps of that round, as "
-      "a mean over the ranks; waiting for a slower partner counts in the op that waits. A sum of "
-      "such medians can be far below the median step, if a few ops are slow in each step.\n\n";
+      "## Predicted against measured, by kind of op\n\nThe measured times of a plan come from one "
+      "round: the round with the middle median. If two rounds are in the middle, it is the slower "
+      "one. `iteration` is the median step of that round. The time of an op is first the median "
+      "over the steps of that round, on each rank, and then the mean over the ranks. Time spent "
+      "waiting for a slower partner counts in the op that waits. A sum of such medians can be far "
+      "below the median step, if different ops are slow in different steps.\n\n";
   for (const auto& compared : comparisons) report += section_of_plan(compared, result.network);
   return report + section_of_machine(result, request);
 }

@@ -115,7 +115,8 @@ std::string overlap_text(const Execution& execution, const Network& network,
   }
   std::string text = "communication goes on beside kernels";
   if (!halos.empty())
-    text += fmt::format("; halos overlapped with the interior of: {}", fmt::join(halos, ", "));
+    text += fmt::format("; layers whose halo exchange overlaps computation of the interior: {}",
+                        fmt::join(halos, ", "));
   if (!redistributions.empty())
     text += fmt::format("; redistributions overlapped with the outputs that need none of them: {}",
                         fmt::join(redistributions, ", "));

@@ -8,8 +8,9 @@
 namespace stratplan {
 
 std::string statistics_text(const SharedStatistics& statistics) {
-  return fmt::format("{} on up to {}, {} ms of the step", counted(statistics.samples, "sample"),
-                     counted(statistics.ranks, "rank"), milliseconds(statistics.cost));
+  return fmt::format("sets of {}, each on up to {}; the sums add {} ms to the step",
+                     counted(statistics.samples, "sample"), counted(statistics.ranks, "rank"),
+                     milliseconds(statistics.cost));
 }
 
 Json to_json(const SharedStatistics& statistics) {

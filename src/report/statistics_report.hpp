@@ -7,13 +7,14 @@
 
 namespace stratplan {
 
-/// Returns a text such as "32 samples on up to 4 ranks, 3.840 ms of the step".
+/// Returns a text such as "sets of 32 samples, each on up to 4 ranks; the sums add 3.840 ms to the
+/// step".
 std::string statistics_text(const SharedStatistics& statistics);
 /// Names the option that avoids these sums, and what it changes.
 inline constexpr const char* statistics_remedy =
-    "to take them per rank, as PyTorch's DistributedDataParallel does: --statistics local (or "
-    "statistics_samples in the network file); the trained values then depend on the plan, and "
-    "micro-batches are impossible";
+    "--statistics local (in the network file: \"statistics_samples\": \"local\") takes the "
+    "statistics per rank, as PyTorch's DistributedDataParallel does; the trained values then "
+    "depend on the plan, and micro-batches are impossible";
 /// {"samples", "ranks", "seconds"}
 Json to_json(const SharedStatistics& statistics);
 

@@ -153,8 +153,9 @@ void Elimination::eliminate(int node, std::size_t table_entries) {
 
 Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& factors) const {
   Factor result = empty_factor(problem_, scope_without(node, factors), infinity);
-  // The innermost loop runs over the scope's last node. That node is contiguous in every factor
-  // that contains it, since it is the last node there, too.
+  // The innermost loop runs over the candidates of the last node in `result.scope`. Every factor
+  // that contains this node has it as the last node, too. So the values of the node's candidates
+  // are contiguous in each of these factors.
   const int inner = result.scope.empty() ? -1 : result.scope.back();
   const std::size_t row_size = inner < 0 ? 1 : static_cast<std::size_t>(problem_.size(inner));
   std::vector<const Factor*> flat, long_rows;

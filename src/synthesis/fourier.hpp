@@ -1,6 +1,6 @@
 #pragma once
-// The discrete Fourier transform of a cube, for spectral synthesis. Small and plain: radix 2, one
-// line at a time.
+// The discrete Fourier transform of a cube of values, for spectral synthesis. The implementation is
+// simple: radix 2, one line of values at a time.
 #include <complex>
 #include <cstdint>
 #include <span>

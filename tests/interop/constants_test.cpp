@@ -180,7 +180,8 @@ TEST(Constants, ThatCanNotBeAreRefusedByName) {
        [](OnnxModel& model) {
          model.integers("p", {7}).integers("d", {1, 12}).node("Gather", {"d", "p"}, {"s"});
        },
-       "y (Reshape, opset 13): s (Gather, opset 13): position 7 is out of range: there are 2"},
+       "y (Reshape, opset 13): s (Gather, opset 13): position 7 is out of range: the number of "
+       "positions is 2"},
       {"a division by zero, found by who reads it",
        [](OnnxModel& model) {
          model.integers("d", {1, 12}).integers("z", {0}).node("Div", {"d", "z"}, {"s"});

@@ -681,7 +681,7 @@ TEST(Operators, AreRefusedWithTheReason) {
        {},
        image,
        {{{}, {7}}},
-       "position 7 is out of range: there are 5"},
+       "position 7 is out of range: the number of positions is 5"},
       {"for each position", 13, "Mul", {}, image, {{{8}}}, "a constant for each position"},
       {"of a constant",
        13,

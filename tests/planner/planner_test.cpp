@@ -167,7 +167,7 @@ TEST(Planner, InfeasibleSaysWhatWouldDo) {
   EXPECT_THAT(why_not({1 << 10}, 2),
               AllOf(HasSubstr("does not fit into 1 KiB per rank on 2 ranks: every plan needs at "
                               "least 51"),
-                    HasSubstr("on all 8 ranks of small it needs at least 12")));
+                    HasSubstr("on all 8 ranks of small, every plan needs at least 12")));
   const std::string hopeless = why_not({600 << 10}, 2);
   EXPECT_THAT(hopeless, HasSubstr("does not fit into 600 KiB per rank on 2 ranks: the leanest plan "
                                   "found needs"));

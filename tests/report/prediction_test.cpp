@@ -46,7 +46,9 @@ TEST(Layers, OnlyLayersThatReadRowsOfOthersHaveHalos) {
     return overlap_text(execution, network, plan.layers);
   };
   EXPECT_EQ(text("H2"),
-            "communication goes on beside kernels; halos overlapped with the interior of: " + last);
+            "communication goes on beside kernels; layers whose halo exchange overlaps computation "
+            "of the interior: " +
+                last);
   EXPECT_EQ(text("N2"),
             "communication goes on beside kernels; redistributions overlapped with the outputs "
             "that need none of them: " +

@@ -93,7 +93,7 @@ Json to_json(const AutotuneResult& result, const AutotuneRequest& request) {
 }
 
 void print(const AutotuneResult& result, const AutotuneRequest& request) {
-  fmt::print("recommended for {}, batch {}, on {} of {} ranks\n\n{}\n", result.network.name,
+  fmt::print("recommended plan for {}, batch {}, on {} of {} ranks\n\n{}\n", result.network.name,
              result.network.batch, result.planning.recommended.ranks, request.ranks,
              to_text(decomposition_table(result.network, result.planning.recommended.layers)));
   fmt::print("{}\n", to_text(accuracy_table(result)));

@@ -144,8 +144,9 @@ void add_data(CLI::App& program, const CommandLine&) {
   data->require_subcommand(1);
   auto mesh_options = std::make_shared<DataOptions>(),
        cosmo_options = std::make_shared<DataOptions>();
-  CLI::App* mesh = add_kind(*data, "mesh", "Random smooth 2-D mesh maps: which cells are tangled?",
-                            *mesh_options, 128);
+  CLI::App* mesh = add_kind(
+      *data, "mesh", "2-D meshes deformed by random smooth maps; the target marks tangled cells",
+      *mesh_options, 128);
   mesh->add_option("--block", mesh_options->block,
                    "side, in cells, of the square that one output position of the network covers")
       ->check(positive())

@@ -47,7 +47,7 @@ rest of a block; stratplan plan prints those layers as R.
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {
   if (one) {
     const BlockExplanation& block = blocks.front();
-    fmt::print("{}: {} over {}; here the chosen one and {} of {} others\n\n{}\n",
+    fmt::print("{}: {} over {}; the table shows the chosen one and {} of {} others\n\n{}\n",
                layers_text(planned.network, block.block),
                counted(static_cast<std::int64_t>(block.candidates), "legal decomposition"),
                counted(planned.plan.ranks, "rank"), block.others.size(),
@@ -88,8 +88,8 @@ void explain_and_print(const ExplainOptions& options) {
 void add_explain(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = program.add_subcommand("explain",
-                                             "Why each layer is split as it is: its cost, and the "
-                                             "costs of the next best decompositions");
+                                             "Why each layer is split as it is: the costs of its "
+                                             "decomposition and of the next best ones");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   command->add_option("LAYER", options->layer,
                       "explain only this layer, and simulate each of its next best decompositions");

@@ -267,8 +267,8 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   const Findings findings = findings_on(chosen, planned, machine, planning.memory_limit);
   if (machine.measured_ranks > 0 && findings.kernels.measured < findings.kernels.all)
     note(
-        fmt::format("{} of the plan's {} kernels are estimates; to measure them, run stratplan "
-                    "profile or autotune",
+        fmt::format("the times of {} of the plan's {} kernels are estimates; to measure them, run "
+                    "stratplan profile or autotune",
                     findings.kernels.all - findings.kernels.measured, findings.kernels.all));
   if (findings.memory_limit > machine.device.memory && machine.device.memory.value > 0)
     note(fmt::format("--memory allows {}, but the device has {}", readable(findings.memory_limit),

@@ -13,10 +13,11 @@ namespace stratplan::interop {
 namespace {
 
 /// Limits in elements.
-///   small      lists of extents, axes or positions have at most this many. Constants up to this
-///              size are kept while all kept constants together have at most most_kept
-///   tiny       constants up to this size are always kept: their values take about as much memory
-///              as their nodes in the file
+///   small      Lists of extents, axes or positions have at most this many. The values of a
+///              constant up to this size are kept if all kept values then fit most_kept.
+///   most_kept  The limit on all kept values together. Tiny constants may exceed it.
+///   tiny       The values of a constant up to this size are always kept. They take about as
+///              much memory as the constant's node in the file.
 constexpr std::int64_t small = 1 << 16;
 constexpr std::int64_t most_kept = 1 << 24;
 constexpr std::int64_t tiny = 64;

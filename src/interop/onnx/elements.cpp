@@ -1,4 +1,5 @@
-// Operators on single elements (functions, dropout, sums and products), softmax, and concatenation.
+// Import of element-wise operators (pointwise functions, dropout, arithmetic), softmax, and
+// concatenation.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

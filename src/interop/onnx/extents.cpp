@@ -12,7 +12,7 @@ namespace stratplan::interop {
 std::int64_t within(std::int64_t position, std::int64_t extent) {
   const std::int64_t place = position < 0 ? position + extent : position;
   need(place >= 0 && place < extent,
-       fmt::format("position {} is out of range: there are {}", position, extent));
+       fmt::format("position {} is out of range: the number of positions is {}", position, extent));
   return place;
 }
 
@@ -54,7 +54,8 @@ Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes
 
 Extents flattened(const Extents& extents, std::int64_t axis) {
   const std::int64_t rank = std::ssize(extents), at = axis < 0 ? axis + rank : axis;
-  need(at >= 0 && at <= rank, fmt::format("axis {} is out of range: there are {}", axis, rank));
+  need(at >= 0 && at <= rank,
+       fmt::format("axis {} is out of range: the number of axes is {}", axis, rank));
   return {elements_of({extents.begin(), extents.begin() + at}),
           elements_of({extents.begin() + at, extents.end()})};
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Constant folding while importing. Models compute many tensors, most of them extents, from
-// constants alone (Shape, Gather, Concat, Reshape, ...).
+// Constant folding during the import of a model. Models compute many tensors from constants alone,
+// with operators such as Shape, Gather, Concat and Reshape. Most of these tensors are extents.
 #include <optional>
 
 #include "interop/onnx/model.hpp"

@@ -33,8 +33,8 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine);
 /// copies them unchanged.
 Kernel load_kernel(const LoadOp& load);
 
-/// Everything that one rank exchanges with those partners whose common level with it
-/// (MachineProfile::meeting_level) is the same level.
+/// The traffic between one rank and the partners that it meets at one level
+/// (MachineProfile::meeting_level): the number of partners, and the bytes in each direction.
 struct LevelTraffic {
   std::int64_t peers = 0;
   Bytes out{}, in{};

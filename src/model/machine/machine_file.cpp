@@ -68,8 +68,8 @@ MachineProfile estimate_local_machine() {
   MachineProfile machine;
   machine.name = "local";
   machine.assumed = true;
-  // The best that a core of a current server processor reaches, so that estimates remain lower
-  // bounds.
+  // The rates are the best that a core of a current server processor reaches, so that estimated
+  // times remain lower bounds.
   machine.device = {1e11, 2e10, {2e-7}, {memory / cores}};
   machine.levels = {{"core", cores, {5e-7}, 1e10}};
   machine.provenance.set("note",

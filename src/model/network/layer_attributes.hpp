@@ -65,7 +65,7 @@ struct PoolLayer {
 };
 
 struct PadLayer {
-  Windows windows{};  ///< kernel 1 with the layer's padding
+  Windows windows{};  ///< each has a kernel of extent 1 and the layer's padding
 
   static constexpr auto fields() { return std::tuple(Field{"windows", &PadLayer::windows}); }
   friend bool operator==(const PadLayer&, const PadLayer&) = default;

@@ -180,7 +180,7 @@ class Reader {
       return {find("/input", layer["input"].get<std::string>())};
     }
     if (index == 0) {
-      fail("", "there is no layer before the first: expected the key \"input\"");
+      fail("", "the first layer needs the key \"input\", since no layer precedes it");
     }
     return {index - 1};
   }

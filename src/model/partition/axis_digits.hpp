@@ -29,8 +29,8 @@ struct AxisDigits {
   friend auto operator<=>(const AxisDigits&, const AxisDigits&) = default;
 };
 
-/// Returns the digits of the block index along an axis that the dimensions `by` split, outermost
-/// first. `innermost`: number of ranks in a group of the innermost level.
+/// Returns the digits of the block index along one axis, most significant first. `by`: the
+/// dimensions that split the axis. `innermost`: number of ranks in a group of the innermost level.
 AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
 
 /// The part of a block's needed elements that the rank's innermost group holds, on the rank where

@@ -265,8 +265,9 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   else
     contents =
         operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
-  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes of contents, expected {}",
-            kernel.key(), contents.size(), operand.bytes().value);
+  SP_ASSERT(std::ssize(contents) == operand.bytes().value,
+            "{}: expected {} bytes of contents for input operand {}, found {}", kernel.key(),
+            operand.bytes().value, read, contents.size());
   for (std::size_t i = 0; i < copies; ++i) {
     special_.push_back(allocate(backend_, operand.bytes()));
     backend_.upload(Stream::Compute, special_.back().get(), contents.data(), operand.bytes());

@@ -82,7 +82,8 @@ class SocketCommunicator final : public Communicator {
     if (fresh) {
       const auto member = std::find(ranks.begin(), ranks.end(), rank_);
       SP_ASSERT(member != ranks.end() && std::is_sorted(ranks.begin(), ranks.end()),
-                "rank {} in a group of {}", rank_, ranks.size());
+                "rank {} is not one of the group's {} ranks, or they are not sorted", rank_,
+                ranks.size());
       groups_.push_back(
           {ranks, static_cast<std::size_t>(member - ranks.begin()), channel_of(ranks)});
     }

@@ -107,10 +107,10 @@ class CpuBackend : public HostBackend {
     require_single_precision(kernel, name());
     if (is_contraction(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
     if (!choice.empty())
-      throw EnvironmentError(
-          fmt::format("the plan computes {} with {}, but the cpu backend has only one "
-                      "implementation of it; make the plan anew on this machine",
-                      kernel.key(), choice));
+      throw EnvironmentError(fmt::format(
+          "the plan computes the kernel {} with the implementation {}, but the cpu "
+          "backend has only one implementation of this kernel; make the plan anew on this machine",
+          kernel.key(), choice));
     switch (kernel.kind) {
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
       case KernelKind::UpsampleForward:

@@ -14,8 +14,8 @@ using Double4 = double __attribute__((vector_size(32)));
 using Float8 = float __attribute__((vector_size(32)));
 using Int8 = std::int32_t __attribute__((vector_size(32)));
 
-/// Functions of vectors are always inlined, because the way vectors are passed depends on the
-/// instruction set.
+/// Functions that take or return vectors are always inlined, because their calling convention
+/// depends on the instruction set.
 #define SP_INLINE inline __attribute__((always_inline))
 
 template <class Vector, class Number>

@@ -68,7 +68,7 @@ class CapturedWork {
 
 /// A device's own description.
 struct DeviceInfo {
-  std::string name;  ///< of the model: "NVIDIA H200"
+  std::string name;  ///< the device's model, for example "NVIDIA H200"
   Bytes memory{};
 };
 

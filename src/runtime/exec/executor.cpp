@@ -254,7 +254,7 @@ void Executor::compute(Prepared& prepared) {
                    workspace_.get(), prepared.context);
 }
 
-/// Returns the data of a LoadOp, which have the size of the op's buffer.
+/// Returns the data of a LoadOp. The data have the size of the buffer that the op writes.
 std::span<const std::byte> Executor::contents(const Op& op, std::int64_t iteration) {
   const std::span<const std::byte> contents = data_.load(std::get<LoadOp>(op.body), iteration);
   const Bytes bytes = program_.buffer(op.writes.at(0)).bytes();

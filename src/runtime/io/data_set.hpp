@@ -55,7 +55,7 @@ class FileData final : public DataSource {
   void read_labels();
   void read_all_labels(std::size_t axis);
 
-  Array x_, y_;               ///< y_ may have no file: zeros are loaded
+  Array x_, y_;               ///< y_ may have no file; load() then returns zeros for it
   std::int64_t classes_ = 0;  ///< number of classes; 0: there are no labels
   SampleOrder order_{{}};
   // Buffers are kept, so that only first loads allocate.

@@ -1,4 +1,5 @@
-// Activations with a parameter or a neighbourhood: PReLU, softmax, local response normalization.
+// PReLU, and two activations that combine several channels: softmax and local response
+// normalization.
 #include <algorithm>
 #include <cmath>
 

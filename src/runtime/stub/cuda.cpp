@@ -7,8 +7,8 @@ namespace stratplan {
 namespace {
 
 constexpr const char* not_built =
-    "the cuda backend was not built: configure with -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN "
-    "and NCCL)";
+    "the cuda backend was not built: configure with -DSTRATPLAN_WITH_CUDA=ON; this needs the CUDA "
+    "toolkit, cuDNN and NCCL";
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::vector<std::string> cuda_devices() { return {}; }
 void use_cuda_device(int) { throw EnvironmentError(not_built); }
 
 PartInfo cuda_part() {
-  return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)"};
+  return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON needs the CUDA toolkit, cuDNN and NCCL"};
 }
 
 std::optional<OfflineDevice> offline_device(const std::string&, bool) { return {}; }

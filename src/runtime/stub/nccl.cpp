@@ -9,8 +9,9 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, Backend&,
                                                      const std::vector<CollectiveGroup>&,
                                                      const NcclOptions&) {
   throw EnvironmentError(
-      "the nccl communicator was not built: configure with -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, "
-      "cuDNN and NCCL)");
+      "the nccl communicator was not built: configure with -DSTRATPLAN_WITH_CUDA=ON; this needs "
+      "the "
+      "CUDA toolkit, cuDNN and NCCL");
 }
 
 }  // namespace stratplan

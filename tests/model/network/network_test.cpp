@@ -404,7 +404,7 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "at /layers: expected an input layer with its size"},
       {document(R"({"name": "r", "kind": "relu"},)" + data +
                 R"({"name": "loss", "kind": "mean_squared_error"})"),
-       "at /layers/0: there is no layer before the first: expected the key \"input\""},
+       "at /layers/0: the first layer needs the key \"input\", since no layer precedes it"},
       {document(data + R"({"name": "r", "kind": "relu", "input": "dta"})" + loss),
        "at /layers/1/input: expected the name of a layer, found \"dta\" (did you mean \"data\"?)"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 2, "mode": "cubic"})" + loss),

@@ -205,9 +205,10 @@ double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
 }
 
 /// A min-plus message from the ends of one side ("here") to the ends of the other side ("there").
-/// Ends of one kind cost the same, unless they have data in common with the end there. So kinds are
-/// tried first, in the order of their cheapest end. For each kind there, the cheapest pair without
-/// common data is an upper bound. Only ends that could be cheaper are evaluated one by one.
+/// For two given kinds, all pairs of ends without common data have the same edge cost. So the kinds
+/// here are tried first, in the order of their cheapest end. For each kind there, the cheapest pair
+/// without common data gives an upper bound of the message. Only the ends here that could beat this
+/// bound are evaluated one by one.
 class ClosedEdge::Passage {
  public:
   Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,

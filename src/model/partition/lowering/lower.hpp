@@ -28,9 +28,9 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 
-/// Returns the ops of one edge alone, in both directions (packing, messages, unpacking). Their cost
-/// is the cost of a pair of candidates. There are no ops if the tensor already lies where it is
-/// needed. Buffers are not placed.
+/// Returns the ops of one edge alone (packing, messages, unpacking), in both directions. The
+/// planner takes their cost as the cost of the pair of candidates `from` and `to`. There are no ops
+/// if the tensor already lies where it is needed. Buffers are not placed.
 Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from,
                    LayerIndex consumer, std::size_t input, const Decomposition& to,
                    const Execution& execution, int rank);

@@ -129,8 +129,8 @@ std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel, const std:
   std::unique_ptr<HostKernel> made = route == all_routes.end() ? nullptr : make(kernel, *route);
   if (!made)
     throw EnvironmentError(
-        fmt::format("the plan computes {} with {}, which the cpu backend does not offer here; "
-                    "make the plan anew on this machine",
+        fmt::format("the plan computes the kernel {} with the implementation {}, which the cpu "
+                    "backend does not offer here; make the plan anew on this machine",
                     kernel.key(), choice));
   return made;
 }

@@ -69,10 +69,10 @@ struct Problem {
 };
 
 /// Whether oneDNN handles the kernel's extents safely. Version 2.6.3 stores extents, strides and
-/// the byte sizes of one sample and of the weights as ints, without a check. Beyond that range its
-/// constructors divide by zero or fault. The library also generates unrolled code for each row of a
-/// window. Generating the code takes time proportional to the square of the row's length: 2 s at
-/// 512.
+/// the byte sizes of one sample and of the weights as ints, without a check. Beyond the range of an
+/// int, its constructors divide by zero or fault. The library also generates unrolled code for each
+/// row of a window. Generating the code takes time proportional to the square of the row's length:
+/// 2 s at 512.
 bool is_within_library(const Kernel& kernel) {
   constexpr std::int64_t most_elements = (std::int64_t{1} << 31) / size_of(DataType::F32);
   constexpr std::int64_t longest_window = 512;

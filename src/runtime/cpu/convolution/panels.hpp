@@ -8,10 +8,10 @@ namespace stratplan::cpu {
 
 constexpr std::int64_t panel_columns = 16;
 
-/// The product c (rows x columns) = a (rows x inner) * b (inner x columns), added to c if
-/// `accumulate`. Element (i, k) of a lies at a[i * a_row + k * a_inner]. b consists of dense
-/// panels, one after another; each is inner x 16. `columns` is a multiple of 16. Row i of c begins
-/// at c + i * c_row.
+/// The product a (rows x inner) * b (inner x columns). multiply() stores it in c (rows x columns),
+/// or adds it to c if `accumulate`. Element (i, k) of a lies at a[i * a_row + k * a_inner]. b
+/// consists of dense panels of inner x 16 elements, one after another. `columns` is a multiple of
+/// 16. Row i of c begins at c + i * c_row.
 struct PanelProduct {
   const float* a;
   std::int64_t a_row, a_inner;

@@ -218,10 +218,11 @@ std::unique_ptr<CudaKernel> make_convolution(const Kernel& described, const std:
     throw EnvironmentError(
         fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
   if (!plan)
-    throw EnvironmentError(
-        fmt::format("the plan computes {} with {}, which cuDNN does not offer here; make the plan "
-                    "anew on this machine",
-                    kernel.key(), choice));
+    throw EnvironmentError(fmt::format(
+        "the plan computes the kernel {} with the implementation {}, which cuDNN does not "
+        "offer here; make the plan "
+        "anew on this machine",
+        kernel.key(), choice));
   return std::make_unique<Convolution>(kernel, read, std::move(*plan));
 }
 
