@@ -11,6 +11,7 @@ differ. Exit code 0: they agree; 1: they do not; 77: PyTorch is missing.
 
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -26,9 +27,11 @@ except ImportError as missing:
     sys.exit(77)
 
 # Limits of relative distances, in the Euclidean norm. Rounding grows through normalizations over
-# few values, and a gradient jumps where a sign changes at a ReLU. How far depends on the network,
-# so PyTorch's own distance is the measure. If by chance no sign changes in PyTorch's run, that
-# distance is next to nothing, so data is drawn several times. A mistake shows in all draws.
+# few values, and a gradient jumps where a sign changes at a ReLU. How far it jumps depends on the
+# network, so PyTorch's own distance is the measure. Whether a sign changes is chance, for both: it
+# depends on the order of sums. So data is drawn several times, and PyTorch computes each draw with
+# both of its implementations of convolutions. stratplan's nearest draw may be three times as far as
+# PyTorch's farthest. A mistake shows in all draws.
 FARTHER, ROUNDING, DRAWS = 3, 1e-5, 3
 
 
@@ -136,8 +139,11 @@ def worst_distance(gradients, exact):
     )
 
 
-def agrees(options, document, seed):
-    """Returns whether both agree on the data drawn with this seed."""
+def distances(options, document, seed):
+    """Returns stratplan's distance and PyTorch's on data drawn with this seed.
+
+    The first is infinite if the parameters or the loss differ.
+    """
     torch.manual_seed(seed)
     network = Network(document)
     with tempfile.TemporaryDirectory() as folder:
@@ -148,8 +154,11 @@ def agrees(options, document, seed):
     parameters = sum(weights[name].numel() for name in trained)
     same = count == parameters and set(trained) == set(name for name in gradients if name != "loss")
     single_loss, in_single = run_torch(network, x, wanted, weights)
+    with torch.backends.mkldnn.flags(enabled=False):
+        _, without_library = run_torch(network, x, wanted, weights)
     exact_loss, exact = in_double(network, x, wanted, weights)
-    ours, theirs = worst_distance(gradients, exact), worst_distance(in_single, exact)
+    ours = worst_distance(gradients, exact)
+    theirs = max(worst_distance(in_single, exact), worst_distance(without_library, exact))
     print(
         f"{document['name']}: {count} parameters, stratplan {parameters}; "
         f"loss {exact_loss:.7g}, stratplan {loss:.7g}, PyTorch {single_loss:.7g}; "
@@ -157,12 +166,18 @@ def agrees(options, document, seed):
         f"PyTorch's {theirs[0]:.1e} ({theirs[1]})"
     )
     near = abs(loss / exact_loss - 1) <= FARTHER * abs(single_loss / exact_loss - 1) + ROUNDING
-    return same and near and ours[0] <= FARTHER * theirs[0] + ROUNDING
+    return ours[0] if same and near else math.inf, theirs[0]
 
 
 def main(options):
     document = without_dropout(read(options.network, options.batch, options.size))
-    return 0 if any(agrees(options, document, seed) for seed in range(1, DRAWS + 1)) else 1
+    nearest, farthest = math.inf, 0
+    for seed in range(1, DRAWS + 1):
+        ours, theirs = distances(options, document, seed)
+        nearest, farthest = min(nearest, ours), max(farthest, theirs)
+        if nearest <= FARTHER * farthest + ROUNDING:
+            return 0
+    return 1
 
 
 if __name__ == "__main__":
