@@ -31,8 +31,8 @@ void add_bottleneck(CLI::App& program, const CommandLine& command_line);
 void add_scale(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 
-/// Parses and executes the command line. Returns the documented exit code (base/error.hpp). Never
-/// throws.
+/// Parses and executes the command line. Returns the documented exit code (model/base/error.hpp).
+/// Never throws.
 int run_program(const CommandLine& command_line);
 
 }  // namespace stratplan

@@ -16,8 +16,8 @@ namespace {
 /// terminal. Ranks under mpirun write to a pipe, so they cannot find out themselves.
 constexpr const char* terminal_variable = "STRATPLAN_TERMINAL";
 
-/// Erases a progress line that another rank or the launcher may have left. Printed before every
-/// message on a terminal.
+/// Erases a progress line that another rank or the launcher may have left. note() prints it before
+/// every message on a terminal.
 constexpr const char* erase_line = "\r\033[K";
 
 bool terminal() {

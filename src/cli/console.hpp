@@ -21,7 +21,7 @@ class Console final : public Log {
   Console& operator=(const Console&) = delete;
   void note(const std::string& message) override;
   void phase(const std::string& text) override;
-  /// Shown on terminals only.
+  /// Prints `detail` behind the phase, on terminals only.
   void update(const std::string& detail) override;
 
  private:

@@ -51,11 +51,12 @@ Precision precision_of(const std::string& name) { return {.activations = precisi
 
 void ExecutionOptions::add(CLI::App& command) {
   add_precision(command, precision);
-  command.add_option("--recompute", recompute,
-                     "layers whose outputs are recomputed for the backward phase instead of being "
-                     "kept. NAME,...: these layers; all: every output that only its own block of "
-                     "layers reads; none. Default: none, or as few layers as make the plan fit "
-                     "into memory");
+  command.add_option(
+      "--recompute", recompute,
+      "layers whose outputs are recomputed for the backward phase instead of being "
+      "kept. NAME,...: these layers; all: all layers whose output only their own block of layers "
+      "reads; none: no layer. Default: none, or as few layers as make the plan fit "
+      "into memory");
   command
       .add_option("--sharding", sharding,
                   "what ranks with the same parameters divide among themselves (ZeRO stages). 0: "

@@ -17,7 +17,7 @@ void add_precision(CLI::App& command, std::string& precision);
 /// Returns the precision called `name`, a value of --precision that CLI11 has checked.
 Precision precision_of(const std::string& name);
 
-/// --precision, --recompute, --sharding.
+/// The options --precision, --recompute and --sharding.
 struct ExecutionOptions {
   std::string precision = "fp32";
   std::optional<std::string> recompute;

@@ -15,12 +15,12 @@
 namespace stratplan {
 namespace {
 
-/// If more answers than this are known, only the answers of the current run are written, to keep
-/// the file quick to read.
+/// If more answers than this are known, only the current run's new answers are written, to keep the
+/// file quick to read.
 constexpr std::size_t most_kept = 50000;
 
-/// The device's answers: bytes of scratch memory by Kernel::key(). The first line of the file names
-/// the library that gave the answers. Each further line is "BYTES KEY".
+/// The device's answers: the bytes of scratch memory of each kernel, by Kernel::key(). The first
+/// line of the file names the library that gave the answers. Each further line is "BYTES KEY".
 class Answers {
  public:
   Answers(OfflineDevice device, std::filesystem::path file)

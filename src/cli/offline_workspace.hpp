@@ -1,6 +1,6 @@
 #pragma once
-// Scratch memory of kernels on GPUs that are not in this machine, as cuDNN plans it from their
-// descriptions.
+// The scratch memory of kernels on GPUs that are not in this machine. cuDNN works it out from a
+// description of the GPU.
 #include <filesystem>
 #include <functional>
 
@@ -10,8 +10,8 @@
 namespace stratplan {
 
 /// Returns MachineProfile::unmeasured_workspace for `device`, or an empty function if
-/// offline_device() does not describe the device. Contractions of floats are planned in the type
-/// that `device.math` names. Answers are kept in the cache folder.
+/// offline_device() does not describe the device. cuDNN is asked about contractions of floats in
+/// the arithmetic that `device.math` names. Answers are kept in the cache folder.
 std::function<Bytes(const Kernel&)> workspace_there(const DeviceRates& device);
 
 /// Returns a function that asks `device` about each contraction only once, over several runs of the

@@ -32,7 +32,8 @@ std::string family_of(OptimizerKind kind) {
 void OptimizerOptions::add(CLI::App& command) {
   command
       .add_option("--optimizer", optimizer,
-                  "sgd, adam, adamw or lars; default: the plan's optimizer; for a new plan sgd")
+                  "optimizer: sgd, adam, adamw or lars; default: the plan's optimizer, or sgd for "
+                  "a new plan")
       ->check(one_of(families));
   command
       .add_option("--momentum", momentum,
@@ -41,9 +42,9 @@ void OptimizerOptions::add(CLI::App& command) {
   command.add_flag("--nesterov", nesterov, "use Nesterov momentum in sgd");
   command
       .add_option("--accumulate", accumulate,
-                  "number of micro-batches: parts of the batch that run one after the other, and "
-                  "whose gradients are added up before the update; default: the plan's number; for "
-                  "a new plan 1 (plan and scale choose more if memory is short)")
+                  "number of micro-batches into which the batch is divided. They run one after the "
+                  "other, and their gradients are added up before the update. Default: the plan's "
+                  "number; for a new plan 1, or more if plan or scale has to save memory")
       ->check(positive());
 }
 
@@ -73,9 +74,9 @@ void RateOptions::add(CLI::App& command) {
   };
   from_zero(command.add_option("--learning-rate,--lr", learning_rate,
                                "learning rate from which the schedule starts"));
-  from_zero(command.add_option(
-      "--weight-decay", weight_decay,
-      "weight decay of all parameters: added to the gradient; with adamw, applied to the weights"));
+  from_zero(command.add_option("--weight-decay", weight_decay,
+                               "weight decay of all parameters. It is added to the gradient, or "
+                               "with adamw applied to the weights"));
   command.add_option("--betas", betas, "beta1 and beta2 of adam and adamw")
       ->expected(2)
       ->check(below_one())
@@ -84,35 +85,34 @@ void RateOptions::add(CLI::App& command) {
   from_zero(command.add_option("--eps", epsilon, "epsilon of adam and adamw"));
   from_zero(command.add_option("--trust-coefficient", trust, "trust coefficient of lars"));
   command
-      .add_option("--loss-scale", loss_scale.initial,
-                  "first factor on the loss of plans in fp16; halved after a step whose gradients "
-                  "overflow")
+      .add_option(
+          "--loss-scale", loss_scale.initial,
+          "initial loss scale of plans in fp16. It is halved after a step whose gradients overflow")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group("Training");
-  from_zero(
-      command.add_option("--loss-scale-steps", loss_scale.growth_steps,
-                         "steps without an overflow after which the loss scale is doubled; 0: the "
-                         "loss scale never changes"));
+  from_zero(command.add_option("--loss-scale-steps", loss_scale.growth_steps,
+                               "training steps without an overflow after which the loss scale is "
+                               "doubled; 0: the loss scale never changes"));
   command
       .add_option("--schedule", schedule,
                   "schedule of the learning rate: constant, step, cosine or polynomial")
       ->check(one_of(schedule_names))
       ->capture_default_str()
       ->group("Training");
-  from_zero(
-      command.add_option("--warmup-steps", warmup_steps,
-                         "steps at the start over which the learning rate rises linearly, before "
-                         "the schedule"));
+  from_zero(command.add_option("--warmup-steps", warmup_steps,
+                               "training steps at the start over which the learning rate rises "
+                               "linearly, before the schedule"));
   from_zero(command.add_option("--schedule-steps", schedule_steps,
-                               "step at which cosine and polynomial reach zero; 0: the last step "
-                               "of the run"));
+                               "training step at which a cosine or polynomial schedule reaches "
+                               "zero; 0: the last step of the run"));
   counted(command.add_option(
       "--step-size", step_size,
       "training steps between two drops of the learning rate, with --schedule step"));
   from_zero(command.add_option("--gamma", gamma,
                                "factor on the learning rate at each drop, with --schedule step"));
-  from_zero(command.add_option("--power", power, "with --schedule polynomial: its exponent"));
+  from_zero(
+      command.add_option("--power", power, "exponent of the schedule, with --schedule polynomial"));
   command
       .add_option("--scale-learning-rate", scaling,
                   "how the learning rate grows with batch / reference batch: none, linear or sqrt")

@@ -10,8 +10,8 @@
 
 namespace stratplan {
 
-/// --optimizer, --momentum, --nesterov and --accumulate: the training options that change memory
-/// and time of a rank's program.
+/// The options --optimizer, --momentum, --nesterov and --accumulate, which change memory and time
+/// of a rank's program.
 struct OptimizerOptions {
   std::string optimizer;  ///< "sgd", "adam", "adamw", "lars"; empty: not given
   std::optional<double> momentum;
@@ -24,7 +24,8 @@ struct OptimizerOptions {
   Training training(const Training& otherwise = {}) const;
 };
 
-/// Options that only a run needs: the learning rate, its schedule, and coefficients.
+/// Options that only a run needs: the learning rate, its schedule, and the optimizer's
+/// coefficients.
 struct RateOptions {
   double learning_rate = 0.01;
   double weight_decay = 0;
@@ -42,8 +43,8 @@ struct RateOptions {
   std::int64_t reference_batch = 256;
 
   void add(CLI::App& command);
-  /// Returns the settings of a run of `steps` training steps (warm-up included) with `batch`
-  /// samples each.
+  /// Returns the settings of a run of `steps` training steps with `batch` samples each. `steps`
+  /// includes the steps before the timed ones.
   TrainingSettings settings(const OptimizerOptions& optimizer, std::uint64_t seed,
                             std::int64_t steps, std::int64_t batch) const;
 };

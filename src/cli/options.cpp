@@ -125,7 +125,7 @@ Network NetworkOptions::read() const {
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {
-  // More than any machine has today, and few enough that ranks times elements do not overflow.
+  // No machine has more ranks today, and with this number, ranks times elements does not overflow.
   constexpr int largest = 1 << 16;
   auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")
                      ->check(positive())
@@ -136,10 +136,10 @@ void add_ranks(CLI::App& command, int& ranks, bool required) {
 void add_machine(CLI::App& command, std::string& machine) {
   command
       .add_option("-m,--machine", machine,
-                  "machine file, name of a shipped machine (stratplan machines lists them), or "
-                  "local: this machine as measured. With a suffix, for example lassen:fp16, "
-                  "products of fp32 tensors are predicted in tf32, fp16 or bf16; unlike "
-                  "plan --precision, it does not change what is stored or run")
+                  "machine file, name of a shipped machine (see stratplan machines), or local for "
+                  "this machine as measured. With the suffix :tf32, :fp16 or :bf16, for example in "
+                  "lassen:fp16, products of fp32 tensors are predicted in that type. Unlike plan "
+                  "--precision, the suffix does not change what is stored or run")
       ->capture_default_str();
 }
 
@@ -167,7 +167,7 @@ Bytes parse_bytes(const std::string& text) {
   const double bytes = found == byte_units.end() ? 0 : number * static_cast<double>(found->size);
   if (error != std::errc{} || !(bytes > 0) || bytes > 9e18) {
     throw UsageError(
-        fmt::format("'{}' is no amount of memory; write, for example, 16GiB or 500MB", text));
+        fmt::format("'{}' is no amount of memory; write for example 16GiB or 500MB", text));
   }
   return {static_cast<std::int64_t>(std::llround(bytes))};
 }
@@ -258,8 +258,8 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
   for (const std::string& odd : odd_levels(last)) note(fmt::format("{}: {}", source, odd));
   if (ranks.back() > 1 && !last.hidden)
     note(
-        fmt::format("{}: \"hidden\" is not stated, so no sum of gradients is planned to run beside "
-                    "kernels; for GPUs with NCCL, state \"hidden\": 1",
+        fmt::format("{}: the key \"hidden\" is missing, so plans overlap no sum of gradients with "
+                    "kernels; for GPUs with NCCL, add \"hidden\": 1",
                     source));
   return machines;
 }
@@ -276,8 +276,9 @@ MachineProfile read_machine_aloud(const std::string& source, const Plan& plan) {
     return name == "local" ? this_machine() : name;
   };
   if (!plan.machine_name.empty() && named(plan.machine_name) != named(machine.name))
-    note(fmt::format("this plan was made for {}, and is priced for {}; --machine chooses another",
-                     plan.machine_name, machine.name));
+    note(fmt::format(
+        "this plan was made for {}, and is priced for {}; --machine chooses another machine",
+        plan.machine_name, machine.name));
   return machine;
 }
 

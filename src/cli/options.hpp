@@ -15,8 +15,8 @@
 
 namespace stratplan {
 
-/// NETWORK, --batch, --input-size, --statistics, and the options of training that change a plan's
-/// memory (OptimizerOptions).
+/// The options NETWORK, --batch, --input-size, --statistics, and the options of training that
+/// change a plan's memory (OptimizerOptions).
 struct NetworkOptions {
   std::string source;
   std::int64_t batch = 0;
@@ -53,7 +53,8 @@ std::vector<std::int64_t> parse_extents(const std::string& text);
 /// Returns read_machine() for the threads per rank of `execution`, with unmeasured_workspace set.
 /// Throws InputError also if the machine states no rate for the precision of `execution`.
 MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution);
-/// As read_machine_for(). Also prints a note if predictions will be estimates.
+/// As read_machine_for(). Also prints notes if predictions will be estimates, or if the user's own
+/// machine file is odd.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
 /// Returns one machine per number of ranks, in the order of `ranks`. Prints each note only once.
 std::vector<MachineProfile> read_machines_aloud(const std::string& source,

@@ -27,7 +27,7 @@ machine, predicts the time of a training step, and runs it for real.
   stratplan run plan.json -n 2 --verify            train with it and compare with an undivided run
   stratplan doctor                                 show what is built, found and missing
 
-stratplan --help lists everything; stratplan COMMAND --help has examples.
+stratplan --help lists all commands; stratplan COMMAND --help shows options and examples.
 )";
 
 constexpr const char* program_footer =

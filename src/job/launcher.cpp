@@ -83,9 +83,10 @@ int end(int child, const Launch& launch) {
   return wait_for_end(child);
 }
 
-/// Passes the last signal on to the job. mpirun ends its ranks on SIGTERM, but passes SIGUSR1 on to
-/// them. Without checkpoints, a terminal sends Ctrl-C to the job too. A SIGINT that a process sends
-/// to the launcher alone must be passed on.
+/// Passes the last signal on to the job. A job that makes checkpoints gets SIGUSR1, which mpirun
+/// passes on to its ranks. SIGTERM would make mpirun end them. In other jobs, a Ctrl-C is not
+/// passed on, because the terminal sends it to the job too. A SIGINT from another process reaches
+/// only the launcher, so it is passed on.
 void pass_on(int child, bool makes_checkpoints) {
   const bool interrupt = StopSignals::seen() == SIGINT, typed = StopSignals::from_terminal();
   if (makes_checkpoints) {

@@ -16,13 +16,13 @@ namespace stratplan {
 struct Launch {
   int ranks = 1;
   int threads_per_rank = 1;
-  std::vector<std::string> arguments;  ///< of this program, without its name
-  /// file for the job's standard output; nothing: inherited from this process
+  std::vector<std::string> arguments;  ///< arguments of this program, without the program's name
+  /// file for the job's standard output; if empty, the job inherits the output of this process
   std::optional<std::filesystem::path> standard_output;
   /// SIGTERM, SIGUSR1 and the first SIGINT ask the ranks for a checkpoint instead of ending the job
   bool makes_checkpoints = false;
-  /// Polled while the job runs. If it returns true, the job is ended with exit code 6. Empty: the
-  /// job is never taken to hang.
+  /// Tells whether the job hangs; polled while the job runs. If it returns true, the job is ended
+  /// with exit code 6. An empty function means that the job never hangs.
   std::function<bool()> hangs{};
   bool mpi = true;  ///< use mpirun if uses_mpirun(); false: never use it
 };
@@ -32,7 +32,7 @@ struct LaunchResult {
   /// interrupted the job
   int exit_code = 0;
   bool interrupted = false;  ///< this process was asked to stop during the job
-  int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
+  int killed_by = 0;         ///< signal that killed a rank (exit_code is then 6); 0: none did
   Seconds wall{};
   /// fraction of this machine's cores that other processes kept busy during the job
   double foreign_load = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as processes of this machine, without MPI: copies of this program that are connected by
-// sockets.
+// Runs ranks as processes of this machine, without MPI. The processes are copies of this program
+// that are connected by sockets.
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,16 +12,17 @@ struct ProcessesEnd {
   /// interrupted the job
   int exit_code = 0;
   bool interrupted = false;  ///< this process was asked to stop during the job
-  int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
+  int killed_by = 0;         ///< signal that killed a rank (exit_code is then 6); 0: none did
   int rank = -1;             ///< the rank that failed; -1: none
 };
 
 /// Runs copies of this program to their end. `arguments`: the arguments of a copy, without the
-/// program's name. If a copy fails, the others are ended. `hangs` is polled; when it returns true,
-/// all copies are ended with exit code 6. SIGINT, SIGTERM and SIGUSR1 are passed on to the copies;
-/// copies that make checkpoints get SIGUSR1 instead, and are killed at a second SIGINT. The signals
-/// count as an interruption unless the ranks end with an exit code of their own. Requires that this
-/// process has no other children. Throws EnvironmentError if the copies cannot be started.
+/// program's name. If a copy fails, the others are ended. `hangs` is polled. When it returns true,
+/// all copies are ended with exit code 6. SIGINT, SIGTERM and SIGUSR1 are passed on to the copies.
+/// Copies that make checkpoints get SIGUSR1 instead of any of these signals, and are killed at a
+/// second SIGINT. A signal counts as an interruption unless the ranks end with an exit code of
+/// their own. Requires that this process has no other children. Throws EnvironmentError if the
+/// copies cannot be started.
 ProcessesEnd run_processes(int ranks, int threads_per_rank,
                            const std::vector<std::string>& arguments,
                            const std::function<bool()>& hangs = {}, bool makes_checkpoints = false);

@@ -48,12 +48,13 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
 int report_failure(const std::exception_ptr& failure) {
   const auto [message, code] = describe(failure);
   const bool rank = launched_as_rank();
-  // A failure that all ranks share is reported by rank 0 only: the other ranks wait here until the
-  // end of rank 0 ends them. A rank that has lost another rank waits until the launcher ends it,
-  // because the launcher has seen which rank failed first.
+  // A failure that all ranks share is reported by rank 0 only. The other ranks wait here until they
+  // are ended because rank 0 has ended. A rank that has lost another rank waits until the launcher
+  // ends it, because the launcher has seen which rank failed first.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
   if (rank && (!speaks() || second_hand)) {
-    // SIGTERM no longer asks for a checkpoint: the launcher sends it to end this wait.
+    // From here on, SIGTERM ends this process and no longer asks for a checkpoint, because the
+    // launcher sends SIGTERM to end this wait.
     std::signal(SIGTERM, SIG_DFL);
     std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
   }

@@ -25,7 +25,8 @@ struct RankFailure {
 /// (model/base/error.hpp). A rank also ends the other ranks with this code.
 int report_failure(const std::exception_ptr& failure);
 
-/// Whether this process speaks for the job: rank 0, or not a rank at all.
+/// Whether this process speaks for the whole job. Rank 0 does, and so does a process that is no
+/// rank.
 bool speaks();
 /// Whether a launcher started this process as one rank of a job: mpirun, srun, or this program
 /// (job/processes).

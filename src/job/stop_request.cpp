@@ -50,7 +50,7 @@ void catch_stop_requests() {
   struct sigaction before {
   }, once{};
   sigaction(SIGINT, nullptr, &before);
-  if (before.sa_handler == SIG_IGN) return;  // as scripts set it for background jobs
+  if (before.sa_handler == SIG_IGN) return;  // shells ignore SIGINT for a script's background jobs
   once.sa_sigaction = interrupt;
   once.sa_flags = SA_SIGINFO | SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&once.sa_mask);

@@ -1,12 +1,12 @@
 #pragma once
-// Requests to stop: SIGUSR1, which batch systems send before time runs out, SIGTERM, and SIGINT,
-// which is Ctrl-C. The handler sets a flag, which the training polls.
+// Requests to stop. They are SIGUSR1, which batch systems send before a job's time runs out,
+// SIGTERM, and SIGINT, which Ctrl-C sends. The handler sets a flag, which the training polls.
 #include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
 
 /// If the launcher supervises the job, SIGTERM from now on is recorded before it ends this rank.
-/// The record distinguishes ranks that were ended from the rank whose death caused that.
+/// The record distinguishes ranks that were told to end from the rank whose death was the cause.
 void note_being_ended(FlightRecorder recorder);
 
 /// From now on SIGUSR1, SIGTERM and the first SIGINT do not end this process; a second SIGINT does.

@@ -1,5 +1,5 @@
 #pragma once
-// Starts a job and watches it to its end. The end of one rank ends all ranks, with one message.
+// Starts a job and watches it to its end. If one rank fails, all ranks are ended, with one message.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@ namespace stratplan {
 
 struct JobRequest {
   std::vector<std::string> arguments;  ///< arguments of the ranks
-  bool mpi = true;                     ///< ranks under mpirun if possible; false: over sockets
+  bool mpi = true;                     ///< start ranks under mpirun if possible; false: never
   bool makes_checkpoints = false;
-  std::chrono::seconds patience{60};  ///< how long the job may stand still; 0: for ever
+  std::chrono::seconds patience{60};  ///< how long the job may stand still; 0: without limit
 };
 
 /// Starts this program again as the plan's ranks and returns the job's exit code. Logs the failures

@@ -14,7 +14,7 @@ using Factors = ProcessGrid::Factors;
 
 namespace {
 
-/// A canonical grid that splits the ranks of every level along one dimension.
+/// Returns the canonical grid that places the ranks of every level along `dim`.
 ProcessGrid along(const Topology& topology, Dim dim) {
   std::vector<Factors> levels(topology.size(), Factors{1, 1, 1, 1, 1, 1, 1});
   for (std::size_t level = 0; level < levels.size(); ++level)
@@ -70,9 +70,10 @@ class Collection {
       Plan plan = uniform(spatial_within_node(sharing));
       if (fits(plan)) return add("lbann", std::move(plan));
     }
-    refuse("lbann", fmt::format("with 1 to {} ranks of a node per sample, some rank always has no "
-                                "work or too little memory",
-                                node));
+    refuse("lbann",
+           fmt::format("with any number of ranks per sample from 1 to {}, some rank has no "
+                       "work or too little memory",
+                       node));
   }
 
   void add_one_weird_trick() {
@@ -88,14 +89,14 @@ class Collection {
 
  private:
   std::string too_few_samples(int ranks) const {
-    return fmt::format("{}, but only {}", counted(ranks, "rank"),
+    return fmt::format("there are {}, but only {}", counted(ranks, "rank"),
                        counted(network_.micro_batch(), "sample"));
   }
 
   Plan uniform(const ProcessGrid& grid) const { return uniform_plan(network_, {grid, {}}); }
 
-  /// `sharing` neighbouring ranks of a node divide each sample. The batch is divided over such
-  /// groups.
+  /// Returns a grid in which each group of `sharing` neighbouring ranks of a node splits its
+  /// samples in space. The batch is divided over these groups.
   ProcessGrid spatial_within_node(int sharing) const {
     std::vector<Factors> levels(topology_.size(), Factors{1, 1, 1, 1, 1, 1, 1});
     for (std::size_t level = 0; level + 1 < levels.size(); ++level)

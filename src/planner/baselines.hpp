@@ -1,6 +1,6 @@
 #pragma once
-// The plans that people use without a search, which the search has to beat: sample parallelism on
-// any number of ranks, one uniform split, and two published rules.
+// Baselines are the plans that people use without a search, and that the search has to beat. They
+// are sample parallelism on any number of ranks, one uniform split, and two published rules.
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,25 +22,25 @@ struct Baseline {
 using Fits = std::function<bool(const Plan&)>;
 
 /// All baselines for up to `ranks` ranks, each plan once. Names:
-///   sample           N over all ranks; without a plan if there are too few samples
-///   sample on p      N over p < `ranks` ranks: each p up to 16, and beyond that powers of two and
-///                    divisors of `ranks`
+///   sample           sample parallelism over all ranks; without a plan if samples are too few
+///   sample on p      sample parallelism over p < `ranks` ranks, for each p up to 16, and for each
+///                    larger p that is a power of two or divides `ranks`
 ///   H4, W4, D4, C4, F4
-///                    that dimension over all ranks (here 4). A layer that cannot be split along
-///                    that dimension takes its nearest legal decomposition (Plan::adjustments). The
-///                    baseline is left out if no layer can be split
+///                    all layers split along the named dimension over all ranks (here 4). A layer
+///                    that cannot be split along it takes its nearest legal decomposition
+///                    (Plan::adjustments). The baseline is left out if no layer can be split
 ///   lbann            each sample is split along its longest dimensions over as few ranks of a node
 ///                    as memory permits; the batch is divided over such groups of ranks (Maruyama
 ///                    et al. 2019, Oyama et al. 2020)
-///   one-weird-trick  filters in fully connected layers, samples everywhere else (Krizhevsky 2014,
-///                    arXiv:1404.5997)
-/// Throws InfeasibleError if the machine has fewer ranks.
+///   one-weird-trick  filter parallelism in fully connected layers, sample parallelism everywhere
+///                    else (Krizhevsky 2014, arXiv:1404.5997)
+/// Throws InfeasibleError if the machine has fewer than `ranks` ranks.
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
                                 const Execution& execution, const Fits& fits);
 
 /// Distributes `parts` over the spatial dimensions of a sample. The prime factors of `parts` are
-/// assigned from the largest on. Each goes to the dimension with the longest blocks so far (on a
-/// tie the first of D, H, W).
+/// assigned in descending order. Each factor goes to the dimension with the longest blocks so far;
+/// on a tie, to the first of D, H, W.
 ProcessGrid::Factors spatial_factors(const Shape& sample, int parts);
 
 }  // namespace stratplan

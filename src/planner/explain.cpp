@@ -15,7 +15,7 @@
 namespace stratplan {
 namespace {
 
-/// An edge between two blocks: the layers at its ends, and the index of the consumer's input.
+/// An edge between two blocks: the layers at its ends, and its index among the consumer's inputs.
 struct LayerEdge {
   LayerIndex producer = -1, consumer = -1;
   std::size_t input = 0;
@@ -26,14 +26,14 @@ struct LayerEdge {
 class Ranking {
  public:
   virtual ~Ranking() = default;
-  /// Seconds by candidate, without edges.
+  /// Returns the seconds of each candidate, without the costs of edges.
   virtual std::vector<double> seconds(int block) = 0;
   virtual Decomposition decomposition(int block, int candidate) = 0;
   virtual Seconds edge(const LayerEdge& edge, const Decomposition& from,
                        const Decomposition& to) = 0;
 };
 
-/// The costs of lowered programs.
+/// Ranks candidates by the costs of their lowered programs.
 class LoweredRanking final : public Ranking {
  public:
   LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks,
@@ -63,7 +63,8 @@ class LoweredRanking final : public Ranking {
   std::map<int, std::vector<Decomposition>> legal_;
 };
 
-/// Closed-form costs. Neighbours may have any grid, even one that no search would try.
+/// Ranks candidates by closed-form costs. The neighbours of a block may have any grid, even one
+/// that no search would try.
 class ClosedRanking final : public Ranking {
  public:
   ClosedRanking(const Network& network, const std::vector<Block>& blocks, const Plan& plan,
@@ -100,7 +101,8 @@ class ClosedRanking final : public Ranking {
   EdgeRates rates_;
 };
 
-/// The number of blocks along an axis, and the index of the rank's block.
+/// Returns the number of parts into which a tensor is split along an axis, and the index of the
+/// rank's part.
 std::pair<int, int> place_along(const Distribution& distribution, Axis axis, int rank) {
   int parts = 1, index = 0;
   for (const Dim dim : distribution.split(axis).by) {
@@ -168,8 +170,9 @@ class Explaining {
   }
 
  private:
-  /// Examines candidates in ascending order of their cost without edges, until no further candidate
-  /// can be among the best. Edge costs are never negative.
+  /// Returns the `most` cheapest candidates other than `chosen`. Candidates are examined in
+  /// ascending order of their cost without edges, until no further one can be among the cheapest.
+  /// This is safe because edge costs are never negative.
   std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges,
                                        const std::vector<double>& own, const Decomposition& chosen,
                                        std::size_t most) {
@@ -177,7 +180,7 @@ class Explaining {
     std::iota(order.begin(), order.end(), 0);
     std::ranges::sort(order, {},
                       [&](int candidate) { return std::pair(own[at(candidate)], candidate); });
-    std::vector<std::pair<double, Decomposition>> best;  // ascending
+    std::vector<std::pair<double, Decomposition>> best;  // ascending by cost
     for (const int candidate : order) {
       if (best.size() == most && (most == 0 || own[at(candidate)] >= best.back().first)) break;
       const Decomposition decomposition = ranking_->decomposition(index, candidate);
@@ -209,7 +212,7 @@ class Explaining {
     return edges;
   }
 
-  /// The decompositions of the plan's layers, with different ones inside one block.
+  /// The decompositions of all layers: new ones inside one block, those of the plan elsewhere.
   struct Ends {
     const Block& block;
     std::vector<Decomposition> inside;

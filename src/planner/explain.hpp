@@ -17,12 +17,13 @@ struct Alternative {
   Seconds compute{};            ///< kernels
   /// collectives that kernels wait for: sums of partial results, statistics, the loss
   Seconds sums{};
-  Seconds reduction{};  ///< sums of gradients; with sharding also gathering of parameters
-  /// edges to neighbours whose tensors are split in the same way: halos, and sums of gathered
-  /// gradients
+  Seconds reduction{};  ///< sums of gradients; with sharding also the gathering of parameters
+  /// edges whose tensor is split alike at both ends: halos, and sums of the gradients of gathered
+  /// tensors
   Seconds halo{};
-  Seconds redistribution{};               ///< edges to neighbours with differently split tensors
-  Bytes memory{};                         ///< persistent, and saved for the backward phase
+  /// edges whose tensor is split differently at both ends, and transfers inside the block
+  Seconds redistribution{};
+  Bytes memory{};  ///< persistent memory, and memory saved for the backward phase
   std::optional<Prediction> simulated{};  ///< the whole plan with this decomposition in this block
   Seconds total() const { return compute + sums + reduction + halo + redistribution; }
 };
@@ -36,10 +37,10 @@ struct BlockExplanation {
 };
 
 /// Returns the blocks of a plan, each with up to `others` alternatives. If the layers of one block
-/// have different decompositions, the decomposition of the block's root counts. On a few ranks,
-/// candidates are ranked by the costs of their lowered programs. At large scale (is_large_scale())
-/// they are ranked by closed-form costs, and only the candidates in the result are lowered, on
-/// representative ranks.
+/// have different decompositions, the decomposition of the block's root counts. At large scale
+/// (is_large_scale()), candidates are ranked by closed-form costs, and only the candidates in the
+/// result are lowered. Otherwise candidates are ranked by the costs of their lowered programs.
+/// Programs are lowered for modelled_ranks() only.
 std::vector<BlockExplanation> explain(const Plan& plan, const Network& network,
                                       const MachineProfile& machine, std::size_t others);
 /// Explains the block that holds `layer`, which must not be an input. Also simulates the whole plan

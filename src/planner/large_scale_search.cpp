@@ -19,7 +19,7 @@ namespace {
 using Factors = ProcessGrid::Factors;
 using Assignment = std::vector<int>;
 
-/// The gap at which no further weights are tried, and the most sets of weights that are tried.
+/// The search ends when the gap is at most good_enough, or after most_weights sets of weights.
 constexpr double good_enough = 0.005;
 constexpr int most_weights = 16;
 
@@ -61,7 +61,7 @@ class LargeScaleSearch {
  private:
   struct Found {
     Assignment assignment;
-    double seconds;  ///< ClosedTable::seconds of the assignment
+    double seconds;  ///< ClosedTable::seconds() of the assignment
   };
 
   double best() const {
@@ -71,8 +71,8 @@ class LargeScaleSearch {
   }
   double gap() const { return best() / lower_bound_ - 1; }
 
-  /// The weights for a backlog of gradient sums that begins at the first node (at the last node if
-  /// nothing can be hidden).
+  /// Returns the weights under which the backlog of gradient sums begins at the first node. If
+  /// kernels hide nothing, it begins at the last node.
   std::vector<double> all_hidden() const {
     std::vector<double> begins(at(table_.nodes()), 0);
     (hidden_ > 0 ? begins.front() : begins.back()) = 1;
@@ -83,10 +83,11 @@ class LargeScaleSearch {
     return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit;
   }
 
-  /// Searches under one set of weights after another. The bound is tight under weights that make
-  /// the best plans about equally expensive (cutting planes: J. Kelley, The cutting-plane method
-  /// for solving convex programs, 1960). Each search adds one more plan to these, until the gap is
-  /// closed or a search finds a plan that is already among them.
+  /// Searches under one set of weights after another (cutting planes: J. Kelley, The cutting-plane
+  /// method for solving convex programs, 1960). The lower bound is tight under weights that make
+  /// the best plans about equally expensive. So the weights of each search are the hardest for the
+  /// plans in `cuts_`, and the plan that it finds is added to `cuts_`. The searches end when the
+  /// gap is closed or a found plan is already in `cuts_`.
   void look() {
     const auto less = [&](const Assignment& a, const Assignment& b) {
       return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
@@ -101,9 +102,9 @@ class LargeScaleSearch {
     }
   }
 
-  /// The weights under which the cheapest plan of `cuts_` costs most. They solve a matrix game: one
-  /// side chooses a plan, the other side chooses the node at which the backlog begins. Each side
-  /// answers the average of the other side's moves (fictitious play).
+  /// Returns the weights under which the cheapest plan of `cuts_` costs most. The weights solve a
+  /// matrix game. One side chooses a plan, the other side chooses the node at which the backlog
+  /// begins. Each side answers the average of the other side's moves (fictitious play).
   std::vector<double> hardest_weights() const {
     constexpr int moves = 4000;
     std::vector<std::vector<double>> times;
@@ -121,12 +122,13 @@ class LargeScaleSearch {
     return begins;
   }
 
-  /// Returns the best assignment found under these weights.
+  /// Returns the best assignment found under the weights `begins`; nothing if none was found.
   std::optional<Assignment> search_with(const std::vector<double>& begins) {
     table_.set_objective({begins, hidden_, price_});
     const auto bounded = branch_and_bound(table_, seeds_, options_, few_);
     if (!bounded) return {};
-    // The bound includes the price of memory. Plans that fit pay for no more than the limit.
+    // The bound counts memory at its price. A plan that fits uses no more memory than the limit, so
+    // the price of the limit is subtracted.
     lower_bound_ =
         std::max(lower_bound_,
                  bounded->lower_bound -
@@ -143,7 +145,8 @@ class LargeScaleSearch {
       found_.push_back({assignment, table_.seconds(assignment)});
   }
 
-  /// Improves one node at a time by the exact objective, while that helps.
+  /// Improves the assignment one node at a time by the exact objective, until a sweep over all
+  /// nodes finds no improvement, or after `most_sweeps` sweeps.
   Assignment polished(Assignment assignment) const {
     constexpr int most_sweeps = 3;
     bool helped = true;
@@ -154,9 +157,10 @@ class LargeScaleSearch {
     return assignment;
   }
 
-  /// Returns whether another candidate of the node helps, and takes it. A candidate changes the
-  /// node's gradient sum and hideable time. A backlog that begins at an earlier node is unaffected.
-  /// One that begins at this node changes by the sum, and one that begins at a later node by both.
+  /// Takes another candidate of the node if that lowers the objective, and returns whether it does.
+  /// Another candidate changes the node's gradient sum and its hideable time. A backlog that begins
+  /// at an earlier node is unaffected. A backlog that begins at this node changes by the sum. A
+  /// backlog that begins at a later node changes by both.
   bool polish(Assignment& assignment, int node) const {
     const std::vector<double> by_begin = table_.seconds_by_begin(assignment);
     const double before = std::ranges::max(by_begin);
@@ -193,7 +197,7 @@ class LargeScaleSearch {
     return chosen.has_value();
   }
 
-  /// The cost of all edges of a node.
+  /// Returns the total cost of all edges of a node.
   double edges_of(const Assignment& assignment, int node) const {
     double sum = 0;
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge)
@@ -202,7 +206,7 @@ class LargeScaleSearch {
     return sum;
   }
 
-  /// A lower bound of edges_of(), by candidate of the node.
+  /// Returns a lower bound of edges_of() for each candidate of the node.
   std::vector<double> edges_with(const Assignment& assignment, int node) const {
     std::vector<double> sum(table_.node_costs(node).size(), 0);
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
@@ -217,8 +221,8 @@ class LargeScaleSearch {
     return sum;
   }
 
-  /// If the best assignment does not fit, memory gets a price (Lagrangian relaxation): about the
-  /// lowest price at which the best assignment among the candidates in `few_` fits.
+  /// Gives memory a price if the best assignment does not fit (Lagrangian relaxation). The price is
+  /// about the lowest at which the best assignment among the candidates in `few_` fits.
   void choose_price_of_memory() {
     constexpr double least_part = 1.0 / 64, growth = 4;
     constexpr int most_raises = 12, most_bisections = 3;
@@ -258,7 +262,7 @@ class LargeScaleSearch {
     seeds_.push_back(std::move(assignment));
   }
 
-  /// Adds assignments with the same grid for all nodes, as far as the layers permit, to the seeds.
+  /// Adds to the seeds assignments that give all nodes the same grid, as far as the layers permit.
   /// Only the `most` assignments with the least node costs are added.
   void add_families() {
     constexpr std::size_t most = 4;
@@ -284,8 +288,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// Chooses candidates with a simple split: at most two dimensions within the innermost level, and
-  /// at most two over the outer levels.
+  /// Fills `few_` with the candidates whose split is simple: at most two dimensions within the
+  /// innermost level, and at most two over the outer levels.
   void choose_few() {
     const auto dims = [](const Factors& factors) {
       return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
@@ -304,8 +308,9 @@ class LargeScaleSearch {
     }
   }
 
-  /// The node's candidate on this grid. If the grid is illegal, the parts along D, H and W become
-  /// repetition (R) instead, else those along F and C, else both.
+  /// Returns the node's candidate on this grid. If the node has none, the ranks along D, H and W
+  /// become redundant (R). If that is illegal too, only the ranks along F and C do, and finally the
+  /// ranks along all five dimensions.
   std::optional<int> nearest(int node, std::size_t grid) const {
     if (const auto candidate = table_.find(node, grid, OutputLayout::ReduceScatter))
       return candidate;
@@ -346,7 +351,7 @@ class LargeScaleSearch {
   std::vector<Assignment> seeds_;
   std::vector<std::vector<int>> few_;
   std::vector<Found> found_;
-  std::vector<Assignment> cuts_;  ///< plans that define the hardest weights
+  std::vector<Assignment> cuts_;  ///< plans for which hardest_weights() finds weights
   double price_ = 0;              ///< price of memory, in seconds per byte
   double lower_bound_ = 0;
   LargeScaleResult outcome_;

@@ -11,14 +11,14 @@
 namespace stratplan {
 
 struct LargeScaleResult {
-  std::vector<LayerDecompositions> found;  ///< of different plans, ascending by the objective
+  std::vector<LayerDecompositions> found;  ///< layouts of different plans, ascending by objective
   /// objective of the first plan, and a lower bound for all plans within the memory limit
   Seconds objective{}, lower_bound{};
   std::size_t candidates = 0, rejections = 0;
 };
 
 /// Costs are computed in closed form from this many ranks on, if the machine has rates but no
-/// measured kernels. is_large_scale() returns whether this is so.
+/// measured kernels. is_large_scale() returns whether both conditions hold.
 inline constexpr int large_scale_ranks = 5;
 bool is_large_scale(int ranks, const MachineProfile& machine);
 
@@ -28,8 +28,9 @@ void fill(ClosedTable& table);
 /// all layers.
 std::vector<Dim> usable_dims(const Network& network);
 
-/// `known`: layouts over all ranks. The result is no worse than any known layout that uses
-/// canonical grids. `found` is empty if no plan fits the limit. Throws InfeasibleError if some
+/// Searches for the plans with the least objective within the memory limit. `known`: layouts over
+/// all ranks, from which the search starts. Known layouts without canonical grids are ignored. The
+/// result's `found` is empty if no plan within the limit is found. Throws InfeasibleError if some
 /// layer has no legal decomposition.
 LargeScaleResult search_at_large_scale(const Network& network, const std::vector<Block>& blocks,
                                        int ranks, const MachineProfile& machine,

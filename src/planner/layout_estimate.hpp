@@ -1,6 +1,6 @@
 #pragma once
-// Closed-form time and memory of a plan without its edges: enough to select the promising plans
-// among thousands.
+// Estimates the time and memory of a plan in closed form, without its edges. The estimates suffice
+// to select the promising plans among thousands.
 #include <map>
 #include <string>
 #include <tuple>
@@ -15,8 +15,8 @@ namespace stratplan {
 
 struct LayoutEstimate {
   Seconds step{};
-  Seconds kernels{};  ///< part of `step`
-  Bytes memory{};     ///< persistent, and saved for the backward phase
+  Seconds kernels{};  ///< time of kernels; part of `step`
+  Bytes memory{};     ///< persistent memory, and memory saved for the backward phase
 };
 
 /// Estimates layouts. Equal blocks under equal decompositions are estimated only once. Not
@@ -51,8 +51,8 @@ struct Remaking {
   /// additional time per step
   Seconds takes{};
 };
-/// The blocks in which recomputation saves memory, ordered by the bytes saved per second of
-/// additional time, the most first.
+/// Returns one entry per block in which recomputation saves memory. The entries descend by bytes
+/// saved per second of additional time.
 std::vector<Remaking> remakings(const Network& network, const std::vector<Block>& blocks,
                                 const LayerDecompositions& layers, const Execution& execution,
                                 const MachineProfile& machine);

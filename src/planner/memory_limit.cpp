@@ -52,7 +52,7 @@ void MemoryLimit::refuse_if_impossible() const {
 }
 
 std::string MemoryLimit::exceeded_text(Bytes memory) const {
-  return fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), exact(*value_));
+  return fmt::format("needs {} per rank, but the limit is {}", mebibytes(memory), exact(*value_));
 }
 
 std::string MemoryLimit::nothing_fits_text(Bytes least) const {
@@ -72,13 +72,13 @@ std::string MemoryLimit::enough_ranks_text() const {
   while (2 * more <= most) {
     more *= 2;
     if (fits(lower_bound_on(more)) && fits(least_memory_on(more)))
-      return fmt::format("; {} ranks would do", more);
+      return fmt::format("; {} ranks would be enough", more);
   }
   if (more > ranks_) return fmt::format("; doubling the ranks up to {} does not help", more);
   return machine_.capacity() < 2 * ranks_
              ? fmt::format("; twice as many ranks would exceed the {} ranks of {}",
                            machine_.capacity(), machine_.name)
-             : fmt::format("; no more than {} ranks are tried", many);
+             : fmt::format("; the planner tries no more than {} ranks", many);
 }
 
 Bytes MemoryLimit::lower_bound_on(std::int64_t ranks) const {

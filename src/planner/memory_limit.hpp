@@ -1,6 +1,6 @@
 #pragma once
-// The limit on a plan's memory per rank: whether a plan fits, limits below what any plan needs, and
-// the planner's messages if nothing fits.
+// The limit on a plan's memory per rank. MemoryLimit tells whether a plan fits, refuses a limit
+// that no plan can meet, and makes the planner's messages if nothing fits.
 #include <optional>
 #include <string>
 
@@ -28,10 +28,11 @@ class MemoryLimit {
   /// Throws InfeasibleError if the limit is below least_conceivable_memory().
   void refuse_if_impossible() const;
 
-  /// For example "needs 80.1 MiB per rank, the limit is 60 MiB".
+  /// Returns a text such as "needs 80.1 MiB per rank, but the limit is 60 MiB".
   std::string exceeded_text(Bytes memory) const;
   /// Returns why no plan fits, and how many ranks would be enough. `least`: memory of the leanest
-  /// plan found. Tries powers of two times the ranks, up to the ranks of the machine.
+  /// plan found. Tries powers of two times the ranks, up to 64 times, the ranks of the machine, or
+  /// 16384 ranks.
   std::string nothing_fits_text(Bytes least) const;
 
  private:

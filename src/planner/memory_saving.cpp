@@ -21,21 +21,22 @@
 namespace stratplan {
 namespace {
 
-/// The number of micro-batches is limited, because programs repeat all layers for each of them.
+/// The number of micro-batches is limited, because programs repeat all layers for each micro-batch.
 constexpr std::int64_t most_micro_batches = 1024;
-/// Number of plans that are lowered and simulated at a time, and the most such rounds if no plan
-/// fits.
+/// Number of plans that are lowered and simulated in one round.
 constexpr std::size_t looked_at = 8;
+/// Most rounds while no plan fits.
 constexpr std::size_t most_layouts_searched = 6;
 constexpr int most_searches = 3;
 /// Most points of the front that are simulated.
 constexpr std::size_t most_points = 32;
-/// Up to this many ranks, each block's leanest candidate is taken from all candidates.
+/// Up to this many ranks, a layout of each block's leanest candidate is tried too.
 constexpr int few_ranks = 64;
 
-/// Returns a grid in which `sharing` ranks, close neighbours if the machine has levels, share each
-/// sample. The batch is divided over such groups of ranks. `split`: the factors by which so many
-/// ranks share a sample. Returns nothing if the levels cannot be divided that way.
+/// Returns a grid in which each group of `sharing` ranks shares its samples. Groups fill the
+/// machine's levels from the innermost on. The batch is divided over the groups. `split`: returns
+/// the factors by which a given number of ranks splits a sample. Returns nothing if the levels
+/// cannot be divided into such groups.
 std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
                                         const std::function<ProcessGrid::Factors(int)>& split) {
   std::vector<ProcessGrid::Factors> levels(topology.size());
@@ -111,8 +112,8 @@ void MemoryChoices::add_variants() {
   for (const auto& choices : found) add_choices(choices);
 }
 
-/// Ranks that share a sample split it in space, or split the filters. The micro-batch is divided
-/// into at most as many parts as it has samples.
+/// Adds uniform layouts. Ranks that share a sample split it in space in one layout, and split the
+/// filters in another. The micro-batch is divided into at most as many parts as it has samples.
 void MemoryChoices::add_uniform_layouts(Variant& variant) const {
   const auto input = std::ranges::find_if(variant.network.layers, &Layer::is_data);
   const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
@@ -275,8 +276,8 @@ Plan MemoryChoices::plan_of(const Choice& choice) const {
   return plan;
 }
 
-/// Makes the plan recompute as few blocks as make it fit. Blocks that save the most memory per
-/// additional second come first. Returns the plan's peak memory.
+/// Makes the plan recompute only as many blocks as it needs to fit. Blocks that save the most
+/// memory per additional second come first. Returns the plan's peak memory.
 Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
   const Variant& variant = variants_[choice.variant];
   const Bytes kept = peak_memory(plan, variant.network, machine_);
@@ -291,7 +292,7 @@ Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes li
   Bytes peak = peak_with(enough);
   if (peak > limit) return std::min(peak, kept);
   Bytes saved{};
-  std::size_t next = 0;  // first guess: as if the peak shrank by all saved bytes
+  std::size_t next = 0;  // the first guess assumes that the peak shrinks by all saved bytes
   while (next < all.size() && saved < kept - limit) saved += all[next++].saved;
   while (enough - too_few > 1) {
     if (next <= too_few || next >= enough) next = (too_few + enough) / 2;
@@ -361,9 +362,9 @@ const Considered* MemoryChoices::best(Bytes limit) const {
   return best;
 }
 
-/// Lowers and simulates the most promising plans, until one fits. Plans that do not fit show the
-/// ratio between real memory and closed-form estimate. The remaining plans are assumed to exceed
-/// their estimates by at least the least such ratio.
+/// Lowers and simulates the most promising plans in rounds, until one fits. Plans that do not fit
+/// show by which factor real memory exceeds the closed-form estimate. The remaining plans are
+/// assumed to exceed their estimates by at least the smallest of these factors.
 void MemoryChoices::play_promising(Bytes limit) {
   double beyond = 1;
   std::vector<Choice> left = promising(limit);

@@ -4,9 +4,9 @@
 //
 // Every combination of memory-saving options gets a closed-form estimate under the known layouts:
 // the layouts of searches and baselines, and uniform layouts. The plans with the fastest estimates
-// within the limit are lowered, get as little recomputation as makes them fit, and are simulated.
-// Then the search looks for better layouts under the options of the best plan, until the best plan
-// comes from such a search.
+// within the limit are lowered, recompute only what they must to fit, and are simulated. Then the
+// search looks for better layouts under the options of the best plan, until the best plan comes
+// from such a search.
 #include <functional>
 #include <map>
 #include <optional>
@@ -30,17 +30,17 @@ class MemoryChoices {
     std::vector<LayerDecompositions> layers;
     Seconds objective{}, lower_bound{};
   };
-  /// `limit`: for the sum of persistent memory and memory saved for the backward phase. `known`:
-  /// legal layouts to start from.
+  /// `limit`: the limit on the sum of persistent memory and memory saved for the backward phase.
+  /// `known`: legal layouts to start from.
   using Search = std::function<Found(const Network&, const Execution&, Bytes limit,
                                      const std::vector<LayerDecompositions>& known)>;
 
   /// All arguments but `free` must outlive this object. Options that are not free stay as in
-  /// `network` and `execution`. Throws InfeasibleError if the machine has fewer ranks.
+  /// `network` and `execution`. Throws InfeasibleError if the machine has fewer than `ranks` ranks.
   MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
                 const Execution& execution, const FreeMemoryOptions& free);
 
-  /// Adds another layout over all ranks.
+  /// Adds a layout over all ranks to the known layouts.
   void know(const std::string& name, const LayerDecompositions& layers);
   /// Whether some known layout fits under the options as given, according to its estimate.
   bool fits_as_given(Bytes limit) const;
@@ -54,7 +54,8 @@ class MemoryChoices {
 
   /// The simulated plans, without the names of network and machine.
   const std::vector<Considered>& tried() const { return tried_; }
-  /// The result of the search under the plan's micro-batches and sharding, if there was one.
+  /// Returns the result of the search under the plan's micro-batches and sharding, if that search
+  /// was made.
   std::optional<Found> search_for(const Plan& plan) const;
 
  private:
@@ -85,8 +86,8 @@ class MemoryChoices {
     Bytes memory{};
   };
   struct Outcome {
-    std::optional<Considered> plan;  ///< only if the plan fits
-    Bytes memory{};                  ///< the plan's peak; the least one found if none fits
+    std::optional<Considered> plan;  ///< empty if the plan exceeds the limit
+    Bytes memory{};  ///< the plan's peak memory; if it exceeds the limit, the least peak found
   };
   using Setting = std::pair<std::int64_t, int>;  ///< number of micro-batches, stage of sharding
 

@@ -34,7 +34,7 @@ class LayerClock {
   Seconds arrived_{}, now_{};
 };
 
-/// The time of each layer, on the rank that takes longest for it.
+/// Returns the forward time of each layer, on the rank that takes longest for it.
 std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs,
                                             const std::set<LayerIndex>& layers,
                                             const MachineProfile& machine) {
@@ -86,7 +86,8 @@ Prediction choose_execution(Plan& plan, const Network& network, const MachinePro
   beside.execution.concurrent_streams = true;
   Prediction best = play(many && !fixed ? beside : plan, network, machine);
   if (many && !fixed) {
-    // A comparison would take too long. Concurrent streams are assumed to be faster.
+    // A second simulation, without concurrent streams, would take too long. The plan is assumed to
+    // be faster with them.
     if (!fits(best)) return play(plan, network, machine);
     plan.execution = beside.execution;
     if (!thorough) return best;

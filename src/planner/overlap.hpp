@@ -1,6 +1,6 @@
 #pragma once
 // The parts of a plan's execution that are chosen for the plan as a whole, once its decompositions
-// are known: implementations of kernels, and overlap of communication with kernels.
+// are known: implementations of kernels, transports, and overlap of communication with kernels.
 #include <optional>
 #include <set>
 #include <string>
@@ -18,10 +18,10 @@ std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& 
                                                const MachineProfile& machine);
 
 /// Sets the plan's execution, and returns the prediction of the result. Kernels get the fastest
-/// known implementations. If kernels can hide communication on this machine, streams and
-/// interior/boundary splits are chosen by the shortest simulated step. No choice may make a plan
-/// exceed the memory limit. Plans over many ranks use concurrent streams if they fit, and splits are
-/// tried for them only if `thorough`.
+/// known implementations, and transfers the fastest known transports. If kernels can hide
+/// communication on this machine, streams and interior/boundary splits are chosen by the shortest
+/// simulated step. No choice may make a plan exceed the memory limit. A plan over many ranks uses
+/// concurrent streams if it then fits. Splits are tried for such a plan only if `thorough`.
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit = {}, bool thorough = true);
 

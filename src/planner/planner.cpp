@@ -34,7 +34,7 @@ Seconds since(Clock::time_point start) {
   return {std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-/// The search space on a given number of ranks: blocks and their candidates.
+/// The search space on a given number of ranks: the blocks, and the candidates of each block.
 struct Space {
   std::vector<Block> blocks;
   std::vector<std::vector<Decomposition>> candidates;  ///< per block
@@ -93,8 +93,8 @@ class Planning {
     price_baselines();
   }
 
-  /// For more ranks than can be searched exactly, on a machine that has rates but no measured
-  /// kernels.
+  /// Runs the large-scale search, for more ranks than can be searched exactly, on a machine that
+  /// has rates but no measured kernels.
   void run_at_large_scale() {
     price_baselines();
     const LargeScaleResult outcome =
@@ -255,8 +255,8 @@ class Planning {
     return plan;
   }
 
-  /// Simulates a plan, unless its quick estimate needs far too much memory. `sum`: that estimate,
-  /// if it is already known.
+  /// Simulates a plan, unless its estimated memory far exceeds the limit. `sum`: the plan's quick
+  /// estimate, if it is already known.
   Considered priced(const std::string& name, Plan plan, bool thorough = true,
                     std::optional<QuickEstimate> sum = {}) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
@@ -313,9 +313,10 @@ class Planning {
                         : remember_without_limit(std::move(considered));
   }
 
-  /// The table counts persistent memory and memory saved for the backward phase. Transient buffers
-  /// and gaps between buffers come on top. If the lowered plan exceeds the limit, the search
-  /// repeats with a lower limit, until a plan fits or no leaner plan is left.
+  /// Searches under a weight on communication, for a plan that fits when lowered. The table counts
+  /// only persistent memory and memory saved for the backward phase. Transient buffers and gaps
+  /// between buffers come on top. If the lowered plan exceeds the limit, the search repeats with a
+  /// lower limit, until a plan fits or no leaner plan is left.
   void search_with_weight(const Space& space, const PlanTable& table, double weight,
                           const std::string& name) {
     const WeightedTable weighted(table, weight);
@@ -340,7 +341,8 @@ class Planning {
     }
   }
 
-  /// `lower_bound` may come from a less constrained search: it remains valid.
+  /// Sets the objective and its lower bound. `lower_bound` may come from a search with fewer
+  /// constraints, because it also holds under more constraints.
   void state_objective(Seconds cost, Seconds lower_bound) {
     result_.objective = cost;
     result_.lower_bound = std::min(lower_bound, cost);
@@ -374,9 +376,9 @@ class Planning {
     }
   }
 
-  /// Simulates the baselines with the shortest estimates first. On many ranks a baseline is skipped
-  /// if its estimate, which leaves out gradient sums, is far longer than the best of these
-  /// simulated steps.
+  /// First simulates the two baselines with the shortest estimates. On many ranks, any other
+  /// baseline is skipped if its estimate, which leaves out gradient sums, is far longer than the
+  /// shorter of the two simulated steps.
   std::vector<Considered> priced(std::vector<Baseline>& all) {
     constexpr std::size_t first = 2;
     constexpr double far_longer = 3;
@@ -396,8 +398,8 @@ class Planning {
     const auto price = [&](std::size_t i) {
       if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
-            "too slow to simulate: kernels and redistributions alone take about {} ms, over {} "
-            "times the step of the best other plan",
+            "too slow to be worth a simulation: its kernels and redistributions alone take "
+            "about {} ms, over {} times the step of another baseline",
             milliseconds(quick_estimates[i]->step), far_longer);
       else
         prices[i] = priced(all[i].name, std::move(*all[i].plan), false, quick_estimates[i]);

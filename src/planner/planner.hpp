@@ -19,8 +19,8 @@ struct FreeMemoryOptions {
 };
 
 struct PlanningOptions {
-  NetworkOverrides overrides;         ///< the network's overrides, for plan.json
-  std::optional<Bytes> memory_limit;  ///< per rank; default: the device's memory, if stated
+  NetworkOverrides overrides;         ///< overrides of the network, recorded in plan.json
+  std::optional<Bytes> memory_limit;  ///< per rank; empty: the device's memory, if stated
   Execution execution;
   SearchLimits limits;
   FreeMemoryOptions free;
@@ -29,27 +29,29 @@ struct PlanningOptions {
 
 /// A plan that was considered, or a baseline that has no plan.
 struct Considered {
-  std::string name;  ///< "searched", "searched, communication x2", or the baseline's
+  std::string name;                  ///< for example "searched, communication x2" or "lbann"
   std::vector<std::string> aliases;  ///< other names of the same plan
   std::optional<Plan> plan;          ///< with its prediction
-  /// why the plan cannot be used: it does not exist, is too slow to simulate, or needs more memory
-  /// than the limit (only then `plan` is set)
+  /// why the plan cannot be used; empty if it can. The plan does not exist, is too slow to be worth
+  /// a simulation, or needs more memory than the limit. `plan` is set only in the last case
   std::string infeasible;
   bool usable() const { return plan && infeasible.empty(); }
 };
 
 struct PlanningResult {
-  /// named "recommended": the usable plan with the least simulated step time; on a tie the one with
-  /// the fewest ranks
+  /// the usable plan with the least simulated step time; on a tie the one on the fewest ranks. Its
+  /// name is "recommended"
   Plan recommended;
-  std::string chosen;     ///< the recommended plan's name among those considered
-  std::string reranking;  ///< how the simulator changed the search's choice; empty if it did not
+  std::string chosen;  ///< the recommended plan's name among those considered
+  /// why the recommended plan is not the one that the search ranked first; empty if it is
+  std::string reranking;
   std::optional<Bytes> memory_limit;  ///< the limit that applied
 
   /// name of the searched plan to which `optimal`, `gap` and `objective` refer; it uses all ranks
   std::string searched_name = "searched";
-  /// whether that plan is proven to have the least objective among plans over all ranks. The
-  /// objective is the sum of all layers' and edges' costs
+  /// whether the plan `searched_name` is proven to have the least objective among plans over all
+  /// ranks. The objective is the sum of all layers' and edges' costs. At large scale it also counts
+  /// gradient sums that the backward phase cannot hide
   bool optimal = false;
   double gap = 0;          ///< if not optimal: objective / lower_bound - 1
   Seconds objective{};     ///< objective of the plan `searched_name`
@@ -59,11 +61,12 @@ struct PlanningResult {
   std::size_t rejections = 0;  ///< illegal decompositions, summed over all blocks
   Seconds search_seconds{};    ///< time spent searching, including the evaluation of costs
 
-  std::vector<Considered>
-      searched;  ///< plans found under different weights on communication, weight 1 first
+  /// plans found under different weights on communication, weight 1 first; at large scale, plans
+  /// found under one weight, ascending by objective
+  std::vector<Considered> searched;
   std::vector<Considered> baselines;
-  /// plans with other micro-batches, sharding or recomputation; only if the memory limit binds, or
-  /// for the front
+  /// plans with other micro-batches, sharding or recomputation than the options state; only if the
+  /// memory limit binds, or for the front
   std::vector<Considered> fitted;
 
   /// prediction of the fastest plan with the options as given, if that plan exceeds the limit
@@ -73,7 +76,7 @@ struct PlanningResult {
   std::vector<Considered> front;
 };
 
-/// `network` with the micro-batches of a plan that was made for it.
+/// Returns `network` with the micro-batches of `plan`, which was made for this network.
 Network network_of(const Plan& plan, const Network& network);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least

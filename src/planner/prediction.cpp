@@ -10,8 +10,8 @@
 namespace stratplan {
 namespace {
 
-/// Returns the rank with these digits in mixed radix, with the prime factors of `ranks` as radices:
-/// the largest value at places for which `last(place)` is true, and 0 at all other places.
+/// Composes a rank from digits in mixed radix. The radices are the prime factors of `ranks`. The
+/// digit at a place has its largest value if `last(place)` is true, and is 0 otherwise.
 template <class Last>
 int rank_by_digits(int ranks, const Last& last) {
   int rank = 0;
@@ -30,7 +30,7 @@ std::vector<int> modelled_ranks(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) modelled.insert(rank);
     return {modelled.begin(), modelled.end()};
   }
-  // Rank 0 holds the longest blocks. If every other digit has its largest value, the rank has
+  // Rank 0 holds the longest blocks. A rank in which every other digit has its largest value has
   // neighbours on both sides along most dimensions, and half of its partners are far away.
   modelled = {0, ranks - 1};
   for (const std::size_t turn : {0, 1})

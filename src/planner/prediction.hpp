@@ -1,5 +1,5 @@
 #pragma once
-// The model's prediction for one plan: its programs, priced and simulated.
+// Predicts the step time and memory of one plan. Its programs are lowered, priced and simulated.
 #include <map>
 #include <set>
 #include <string>
@@ -14,8 +14,8 @@ namespace stratplan {
 std::vector<Program> programs_of(const Plan& plan, const Network& network);
 
 /// modelled_ranks() returns the ranks that are simulated. Up to this many ranks, every rank is
-/// simulated. Above, four representative ranks are: the first, the last, and two that have
-/// neighbours on both sides along most dimensions.
+/// simulated. In larger jobs, four representative ranks are simulated: the first, the last, and two
+/// that have neighbours on both sides along most dimensions.
 inline constexpr int most_ranks_of_their_own = 16;
 std::vector<int> modelled_ranks(int ranks);
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network);
@@ -24,8 +24,8 @@ std::vector<Program> modelled_programs(const Plan& plan, const Network& network)
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 
-/// Returns the peak memory of the rank that needs most. Programs repeat themselves from the second
-/// micro-batch to the last but one. So a few micro-batches are lowered, however many there are.
+/// Returns the peak memory of the rank that needs most. A program repeats itself from the second
+/// micro-batch to the last but one, so at most four micro-batches are lowered.
 Bytes peak_memory(const Plan& plan, const Network& network, const MachineProfile& machine);
 
 /// Returns Execution::implementations: the fastest implementation of each kernel that was measured.

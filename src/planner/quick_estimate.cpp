@@ -9,7 +9,7 @@
 namespace stratplan {
 namespace {
 
-/// The costs of edges, each computed once: most edges of a deep network repeat.
+/// Computes the cost of each distinct edge only once, because most edges of a deep network repeat.
 class EdgeCosts {
  public:
   explicit EdgeCosts(const EdgeRates& rates) : rates_(rates) {}

@@ -7,7 +7,7 @@ namespace stratplan {
 
 struct QuickEstimate {
   Bytes memory{};  ///< persistent memory, and memory saved for the backward phase
-  /// kernels and redistributions one after the other, without gradient sums
+  /// time of kernels and redistributions one after the other, without gradient sums
   Seconds step{};
 };
 QuickEstimate quick_estimate_of(const Plan& plan, const Network& network,

@@ -56,13 +56,14 @@ void recommend(PlanningResult& result, int ranks) {
   result.chosen = best->name;
   if (result.searched.empty()) {
     result.reranking = fmt::format(
-        "no plan over all {} fits {} per rank without further memory-saving options; \"{}\" does",
+        "no plan over all {} fits {} per rank without further memory-saving options; the plan "
+        "\"{}\" fits",
         counted(ranks, "rank"), exact(*result.memory_limit), best->name);
   } else if (best != &result.searched.front()) {
     const Plan& first = *result.searched.front().plan;
     result.reranking = fmt::format(
-        "simulated, \"{}\" takes {} ms per step on {}; the plan that the search ranked first "
-        "takes {} ms on {}",
+        "in the simulation, the plan \"{}\" takes {} ms per step on {}; the plan that the search "
+        "ranked first takes {} ms on {}",
         best->name, milliseconds(best->plan->prediction->step), counted(best->plan->ranks, "rank"),
         milliseconds(first.prediction->step), first.ranks);
   }

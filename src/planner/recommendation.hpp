@@ -9,8 +9,9 @@ namespace stratplan {
 /// Times whose ratio is below this factor count as equal.
 inline constexpr double same_time = 1 + 1e-12;
 
-/// Returns whether `a` has the shorter step, or an equally long step on fewer ranks: repeating all
-/// work on two ranks is no better than doing it on one. Requires a prediction in both plans.
+/// Returns whether `a` has the shorter step, or an equally long step on fewer ranks. Fewer ranks
+/// are preferred because repeating all work on two ranks is no better than doing it on one.
+/// Requires a prediction in both plans.
 bool better(const Plan& a, const Plan& b);
 
 /// Returns the usable plan that `better` prefers; null if none is usable.

@@ -1,5 +1,6 @@
 #pragma once
-// The price of batch normalization over sets of samples that lie on several ranks.
+// The time that a step spends on sums between ranks for batch normalization, whose statistics sets
+// may lie on several ranks.
 #include <optional>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace stratplan {
 
 /// The sums of statistics between ranks. PyTorch's DistributedDataParallel, for example, makes no
-/// such sums: it takes statistics per rank (Network::local_statistics).
+/// such sums, because it takes statistics per rank (Network::local_statistics).
 struct SharedStatistics {
   std::int64_t samples = 0;  ///< number of samples in a statistics set
   int ranks = 0;             ///< most ranks over which one set is spread

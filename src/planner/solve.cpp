@@ -15,7 +15,7 @@ namespace stratplan {
 
 namespace {
 
-/// Reads and checks a bare table. Error messages name the place.
+/// Reads and checks a bare table. Error messages name the place in the file.
 class Reader {
  public:
   Reader(const Json& document, const std::string& file) : document_(document), file_(file) {}
@@ -60,7 +60,7 @@ class Reader {
     return number.get<double>();
   }
 
-  /// Bytes may be written as 1e9.
+  /// Returns a number of bytes, which the file may state as 1e9.
   std::int64_t bytes(const Json& number, const std::string& pointer) const {
     const double value = cost(number, pointer);
     if (value > 1e15) fail(pointer, "expected at most 1e15 bytes");  // sums stay within 63 bits
@@ -73,7 +73,7 @@ class Reader {
       fail(pointer, "expected a key \"name\" with a string");
     DenseTable::Node node{json["name"].get<std::string>(), {}, {}};
     if (!index_.emplace(node.name, bare_.table.nodes()).second)
-      fail(pointer + "/name", fmt::format("a second node \"{}\"", node.name));
+      fail(pointer + "/name", fmt::format("another node is also named \"{}\"", node.name));
     const Json& costs = array(json, "cost", pointer);
     if (costs.empty()) fail(pointer + "/cost", "expected at least one candidate");
     for (std::size_t i = 0; i < costs.size(); ++i)
@@ -138,9 +138,9 @@ Json solve(const BareTable& bare) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!result) {
-    throw InfeasibleError(
-        fmt::format("no assignment fits memory_limit {}: the least feasible limit is {}",
-                    bare.memory_limit->value, least_memory(bare.table).value));
+    throw InfeasibleError(fmt::format(
+        "no assignment fits a memory_limit of {} bytes; the least feasible limit is {} bytes",
+        bare.memory_limit->value, least_memory(bare.table).value));
   }
   Json assignment = Json::object();
   for (int node = 0; node < bare.table.nodes(); ++node)

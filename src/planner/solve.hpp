@@ -1,5 +1,6 @@
 #pragma once
-// `stratplan solve`: bare cost tables in, assignments out (numbers only; no networks).
+// `stratplan solve` reads a bare cost table, which is not derived from a network, and returns the
+// best assignment.
 //   {"nodes": [{"name", "cost": [..], "memory": [..]?}], "edges": [{"from", "to", "cost": [[..]]}],
 //   "memory_limit"?}
 //   -> {"cost", "assignment": {name: index}, "optimal", "gap", "memory"?, "seconds"}
@@ -17,11 +18,12 @@ struct BareTable {
   bool has_memory = false;
 };
 
-/// Throws InputError naming `file` and the JSON pointer. Edges name their nodes, in either order.
+/// Throws an InputError that names `file` and the JSON pointer of the fault. An edge names its two
+/// nodes in either order.
 BareTable read_bare_table(const Json& document, const std::string& file);
 
-/// Returns the answer; "seconds" is the time of the search alone. Throws InfeasibleError if nothing
-/// fits; the message gives the least feasible limit.
+/// Returns the answer, in which "seconds" is the time of the search alone. Throws InfeasibleError
+/// if no assignment fits. The message then gives the least feasible limit.
 Json solve(const BareTable& bare);
 
 }  // namespace stratplan

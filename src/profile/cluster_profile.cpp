@@ -182,8 +182,8 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
                                const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress) {
   using enum ExchangePattern::Kind;
-  SP_ASSERT(team.size() == layout.ranks, "a layout of {} ranks for a team of {}", layout.ranks,
-            team.size());
+  SP_ASSERT(team.size() == layout.ranks, "the layout has {} ranks, but the team has {}",
+            layout.ranks, team.size());
   if (layout.ranks < 2)
     throw EnvironmentError("links are measured between at least 2 ranks, but 1 was started");
   MachineProfile machine;

@@ -1,12 +1,12 @@
 #pragma once
-// Measures the links of a cluster, independently of any network to train:
+// Measures the links of a cluster, independently of any network to train. It times:
 //   - messages within a node, and between nodes, where several pairs of ranks at once share a
 //     network interface
 //   - exchanges with several peers
 //   - collectives, by group size and distance of the ranks
 //
-// The job script of `profile --job` runs these measurements. They run on any MPI ranks:
-// `ranks_per_node` consecutive ranks then count as a node.
+// The job script of `profile --job` runs these measurements. They run on any MPI ranks.
+// `ranks_per_node` consecutive ranks count as a node.
 #include "model/cost/collective_cost.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "profile/profile.hpp"
@@ -18,52 +18,54 @@ struct ClusterLayout {
   int ranks_per_node = 1;
   int nodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
   /// Returns the number of nodes, then the ranks per node. A level of size 1 is left out, as in the
-  /// measured machine.
+  /// result of profile_cluster().
   Topology topology() const;
 };
 
 /// Which ranks exchange messages at the same time. If a rank names a peer, the peer names that
-/// rank. A pattern may name peers beyond the last rank; such peers do not exist and are skipped.
+/// rank. A pattern may name peers beyond the last rank. Such peers do not exist and are skipped.
 struct ExchangePattern {
   enum class Kind { Within, Across, Peers };
   Kind kind = Kind::Within;
-  int count = 1;  ///< Within, Across: pairs per node (within: all); Peers: neighbours of each rank
+  /// Across: pairs of ranks per node. Peers: neighbours of each rank. Within: not used.
+  int count = 1;
 
-  /// Returns the pattern's key in MachineProfile::exchanges: "pairs within a node", "4 peers".
+  /// Returns the pattern's key in MachineProfile::exchanges, for example "4 peers".
   std::string name() const;
   std::vector<int> peers(int rank, const ClusterLayout& layout) const;
 };
 
-/// Returns the patterns to measure: all pairs within a node; 1, 2, 4, ... and all ranks of a node,
-/// each with its counterpart on the next node; and 1, 2, 4, ... 64 peers. Patterns that need more
-/// ranks than the layout has are left out.
+/// Returns the patterns to measure. The first is all pairs within a node. Then 1, 2, 4, ... and all
+/// ranks of a node exchange with their counterparts on a neighbouring node. Finally each rank has
+/// 1, 2, 4, ... 64 peers. Patterns that need more ranks than the layout has are left out.
 std::vector<ExchangePattern> exchange_patterns(const ClusterLayout& layout);
 
-/// `size` ranks at equal distances: 0, stride, 2 * stride, ...
+/// A group of `size` ranks at equal distances. Its ranks are 0, stride, 2 * stride, ...
 struct GroupLayout {
   int size = 2;
   int stride = 1;
 };
-/// Returns the groups to measure: consecutive ranks (equal parts of a node, whole nodes, several
-/// nodes), and one rank on each of several nodes. Sizes double from group to group, up to the
-/// largest possible size.
+/// Returns the groups to measure. A group holds consecutive ranks (an equal part of a node, a node
+/// or several nodes), or one rank on each of several nodes. Sizes double from group to group, up to
+/// the largest possible size.
 std::vector<GroupLayout> group_layouts(const ClusterLayout& layout);
 
-/// The key of a layout's group in MachineProfile::collectives.
+/// Returns the key of collective `op` in this group, as MachineProfile::collectives has it.
 std::string collective_key(Collective op, DataType type, const GroupLayout& group,
                            const ClusterLayout& layout);
 
 /// Measures the cluster. All ranks call this function, and all get the same result. `largest`: the
 /// most bytes that a rank sends in one operation. The result has the levels of the layout. The
-/// innermost level is "gpu" where the backend has a device, else its name comes from `base`.
-/// Requires as many ranks in `team` as in `layout`. Throws EnvironmentError if there are fewer than
-/// 2 ranks, and CommunicationError if communication fails.
+/// level of nodes is named "node". The level within a node is named "gpu" where the backend has a
+/// device, else like the innermost level of `base`. Requires as many ranks in `team` as in
+/// `layout`. Throws EnvironmentError if there are fewer than 2 ranks, and CommunicationError if
+/// communication fails.
 MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend,
                                const Team& team, const MachineProfile& base,
                                const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress);
 
-/// Returns the groups with `rank` among them whose collectives profile_cluster() measures.
+/// Returns the groups that hold `rank` and whose collectives profile_cluster() measures.
 std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int rank);
 
 }  // namespace stratplan

@@ -16,7 +16,7 @@ Kernel tiny() {
   return kernel;
 }
 
-/// A program of nothing but tiny kernels.
+/// Returns a program of nothing but tiny kernels.
 Program tiny_program(const Team& team) {
   constexpr std::size_t steps = 2000;
   Program program;
@@ -32,7 +32,8 @@ Program tiny_program(const Team& team) {
   return program;
 }
 
-/// Returns the executor's time per op: the time per op of a tiny program, less the kernel's time.
+/// Returns the executor's time per op. It is the time of tiny_program() per op, less the kernel's
+/// time.
 Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds kernel,
                                   const StoppingRule& rule) {
   const Program program = tiny_program(team);
@@ -43,8 +44,8 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
   return overhead;
 }
 
-/// Kernels are tried from the smallest to the largest. Kernels that would take longer than this are
-/// left out, because smaller kernels have already shown the rate of so slow a backend.
+/// Kernels are tried from the smallest to the largest. Kernels that would take longer than this
+/// time are left out, because smaller kernels have already shown the rate of so slow a backend.
 constexpr Seconds long_enough{0.05};
 
 class RateProbe {
@@ -57,7 +58,8 @@ class RateProbe {
         .median;
   }
 
-  /// Returns the best work / time of the kernels. `kernels`: in ascending order of work.
+  /// Returns the highest ratio of work to time among the kernels. `kernels` must be in ascending
+  /// order of work.
   template <class Work>
   double best(const std::vector<Kernel>& kernels, const Work& work) {
     double best = 0;
@@ -91,8 +93,8 @@ bool computes_on(Backend& backend, Kernel kernel, DataType type) {
 }  // namespace
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
-  // The largest products are for devices, which smaller products do not fill. The smallest products
-  // already show a processor's rate.
+  // The largest convolutions are for devices, because smaller ones do not keep a device busy. The
+  // smallest convolutions already show a processor's rate.
   std::vector<Kernel> products{
       square_convolution(1, 64, 14, 3),     square_convolution(2, 64, 56, 3),
       square_convolution(4, 256, 14, 3),    square_convolution(512, 1024, 1, 1),

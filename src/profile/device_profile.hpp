@@ -1,6 +1,7 @@
 #pragma once
-// Measures the rates of one rank while all ranks are busy, and the time that the executor adds to
-// each op. Kernels that were not measured are estimated from these rates.
+// Measures the arithmetic rate and the memory rate of one rank while all ranks are busy, and the
+// time that the executor adds to each op. Kernels that were not measured are estimated from these
+// rates.
 #include <array>
 
 #include "model/machine/machine_profile.hpp"
@@ -12,10 +13,10 @@ namespace stratplan {
 struct DeviceProfile {
   double flops_per_s = 0;  ///< best rate of some large convolutions
   double bytes_per_s = 0;  ///< best rate of some copies
-  /// by Math: best rate of the same convolutions on 16-bit numbers; 0 if the backend does not
-  /// compute in that type or has no device of its own
+  /// by Math: best rate of the same convolutions on 16-bit numbers. It is 0 if the backend does not
+  /// compute in that type or has no device of its own.
   std::array<double, math_count> math_flops_per_s{};
-  Seconds launch{};           ///< least time of any kernel
+  Seconds launch{};           ///< time of a tiny kernel, taken as the least time of any kernel
   Measurement step_overhead;  ///< executor time per op, beyond the kernel's own time
 };
 

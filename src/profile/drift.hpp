@@ -1,7 +1,7 @@
 #pragma once
-// Checks whether the machine is still as fast as its profile says. Processors of a shared machine
-// change their speed within minutes, by a quarter. A few kernels are measured again. The profile's
-// own times stay, and Drift scales the times predicted from them.
+// Checks whether the machine is still as fast as its profile says. The speed of a shared machine's
+// processors can change by a quarter within minutes. A few kernels are measured again. The
+// profile's own times stay, and Drift scales the times predicted from them.
 #include <functional>
 #include <optional>
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace stratplan {
 
-/// A drift below this counts as none, because kernels vary as much from one visit to the next.
+/// A drift up to this counts as none, because a kernel's time varies as much between measurements.
 inline constexpr double tolerated_drift = 0.03;
 /// The most time-consuming kernels stand for the rest once they have this share of a program's
 /// computing time. No more than most_representative_kernels are measured again.
 inline constexpr double representative_share = 0.6;
 inline constexpr std::size_t most_representative_kernels = 8;
-/// The common ratio of the measured kernels applies to all other kernels, too, if the standard
-/// deviation of single kernels' ratios, relative to the common ratio, is at most this.
+/// The measured kernels' common ratio applies to all kernels if the standard deviation of single
+/// ratios, relative to the common ratio, is at most this.
 inline constexpr double tolerated_unevenness = 0.1;
 
 struct RepresentativeKernel {
@@ -33,8 +33,9 @@ std::vector<RepresentativeKernel> representative_kernels(
     std::span<const Program> programs, const MachineProfile& machine,
     double share = representative_share, std::size_t most = most_representative_kernels);
 
-/// Returns the drift between two profiles, or nothing if it is even and at most tolerated_drift.
-/// Requires at least one kernel, and measurements of all these kernels in both profiles.
+/// Returns the drift between two profiles, or nothing if the drift is even and at most
+/// tolerated_drift. Requires at least one kernel, and measurements of all these kernels in both
+/// profiles.
 std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
                               const MachineProfile& before, const MachineProfile& now);
 

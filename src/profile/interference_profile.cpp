@@ -15,14 +15,14 @@ namespace {
 constexpr std::array block_counts{8, 16, 32};
 constexpr int usual_blocks = 16;
 constexpr int rounds = 5;
-/// Kernels run this long at a time, so that a small offset between the start of kernels and of
+/// Kernels run this long at a time, so that a small offset between the starts of kernels and
 /// traffic does not matter.
 constexpr Seconds stretch{2e-3};
 constexpr int most_runs = 200;
-/// Larger than any cache.
+/// Size of each of the two buffers between which traffic copies. It is larger than any cache.
 constexpr Bytes traffic_buffer{128 << 20};
-/// Duration of the traffic, in multiples of the kernels' time alone. It is doubled each time that
-/// the kernels outlast the traffic, up to last_lasting.
+/// Duration of the traffic, in multiples of the time that the kernels take alone. It is doubled
+/// each time that the kernels outlast the traffic, up to last_lasting.
 constexpr double first_lasting = 2, last_lasting = 32;
 
 class Emulation {
@@ -64,7 +64,8 @@ class Emulation {
       return emulation_.timed([&] { runs_.run(batch_++); });
     }
 
-    /// Times the kernels beside traffic that outlasts them. `alone`: their time without traffic.
+    /// Times the kernels beside traffic that outlasts them. `alone`: the kernels' time without
+    /// traffic.
     Beside beside(EmulatedTraffic traffic, Seconds alone) {
       for (double lasting = first_lasting;; lasting *= 2) {
         traffic.bytes = {static_cast<std::int64_t>(traffic.bytes_per_s * alone.value * lasting)};
@@ -116,8 +117,9 @@ class Emulation {
                  traffic_ends_ = Backend::none;
 };
 
-/// Samples of one kernel, one per round. `alone`: seconds without traffic. `beside` and `copied`,
-/// by number of blocks: seconds beside traffic, and bytes per second that the traffic copied.
+/// Samples of one kernel, one per round. `alone` holds seconds without traffic. For each number of
+/// blocks, `beside` holds seconds beside traffic, and `copied` holds the bytes per second that the
+/// traffic copied.
 struct Samples {
   std::vector<double> alone;
   std::array<std::vector<double>, block_counts.size()> beside, copied;
@@ -167,7 +169,8 @@ std::vector<Interference> profile_interference(Backend& backend, std::span<const
 double hidden_beside_traffic(std::span<const Interference> rows) {
   const auto row = std::ranges::find(rows, usual_blocks, &Interference::blocks);
   SP_ASSERT(row != rows.end() && !row->slowdowns.empty(),
-            "no slowdowns beside {} blocks among {} rows", usual_blocks, rows.size());
+            "found no slowdowns beside {} blocks in {} rows of interference", usual_blocks,
+            rows.size());
   double done = 0;
   for (const auto& [kernel, slowdown] : row->slowdowns) done += std::min(1 / slowdown, 1.0);
   return done / static_cast<double>(row->slowdowns.size());

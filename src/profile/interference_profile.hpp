@@ -11,8 +11,8 @@
 
 namespace stratplan {
 
-/// Returns the kernels that are slowed down: a large convolution, bound by arithmetic, and a large
-/// copy, bound by memory.
+/// Returns the kernels whose slowdown is measured: a large convolution, bound by arithmetic, and a
+/// large copy, bound by memory.
 std::vector<Kernel> kernels_interfered_with();
 
 /// Bandwidth, in one direction, of the 18 links of an H100 or H200 to its switch
@@ -20,15 +20,15 @@ std::vector<Kernel> kernels_interfered_with();
 inline constexpr double emulated_link_bytes_per_s = 450e9;
 
 /// Times the kernels alone and beside 8, 16 and 32 blocks of threads, in turns. The blocks together
-/// copy `bytes_per_s`. Returns a row per number of blocks. Returns no rows if the backend emulates
-/// no traffic, or does not know the device's clock, which the blocks need to keep their rate.
-/// Throws EnvironmentError if memory runs out.
+/// copy `bytes_per_s`. Returns one row per number of blocks. Returns no rows if the backend
+/// emulates no traffic, or does not know the device's clock, which the blocks need to keep their
+/// rate. Throws EnvironmentError if memory runs out.
 std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels,
                                                double bytes_per_s = emulated_link_bytes_per_s);
 
-/// Returns an estimate of MachineProfile::hidden from the row with 16 blocks, the middle one. While
-/// a gradient sum is under way, a kernel works at 1 / slowdown of its speed, at most 1. The result
-/// is the mean of these shares over the kernels. Requires a row with 16 blocks.
+/// Returns an estimate of MachineProfile::hidden from the row with 16 blocks, which is the middle
+/// row. While a gradient sum is under way, a kernel keeps the share 1 / slowdown of its speed, at
+/// most 1. The result is the mean of these shares over the kernels. Requires a row with 16 blocks.
 double hidden_beside_traffic(std::span<const Interference> rows);
 
 }  // namespace stratplan

@@ -13,7 +13,8 @@ struct BatchJob {
   int minutes = 30;
   std::string program = "stratplan";
   std::string output = "machine.json";
-  /// "cuda": one device per rank, and links between devices; empty: the program chooses
+  /// Backend of the ranks. With "cuda", each rank has a device, and links between devices are
+  /// measured. If the name is empty, the program chooses the backend.
   std::string backend{};
 };
 

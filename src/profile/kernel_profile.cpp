@@ -12,8 +12,8 @@ namespace {
 
 constexpr Seconds bunch_time{1.0};
 constexpr int most_attempts = 3;
-/// After this many disturbed bunches no bunch is repeated any more. Such a machine is never idle or
-/// never cool, and is measured as it is.
+/// After this many disturbed bunches, no bunch is repeated any more. Such a machine is never idle
+/// or never cool, and is measured as it is.
 constexpr int most_disturbed_bunches = 3;
 
 }  // namespace
@@ -102,9 +102,9 @@ class KernelVisits {
     return bunch;
   }
 
-  /// Returns the fastest of the backend's choices, by a few samples each. The samples are
-  /// discarded, because the selection favours lucky ones. The choice that the backend prefers stays
-  /// unless another one is clearly faster.
+  /// Returns the fastest of the backend's choices, by a few samples each. The samples are then
+  /// discarded, because the fastest choice may owe its place to a fast moment. The choice that the
+  /// backend prefers stays unless another choice is clearly faster.
   std::string choose(const Kernel& kernel) {
     constexpr StoppingRule trial{.least_samples = 3,
                                  .least_expensive = 1,

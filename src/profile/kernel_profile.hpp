@@ -15,8 +15,8 @@
 
 namespace stratplan {
 
-/// Called on every rank before each measurement: kernels done, kernels in total, and the name of
-/// the next measurement.
+/// Called on every rank before each measurement, with the number of kernels done, the number of
+/// kernels in total, and the name of the next measurement.
 using Progress = std::function<void(std::size_t done, std::size_t total, const std::string& what)>;
 
 struct KernelProfile {
@@ -26,12 +26,13 @@ struct KernelProfile {
   /// lowest clock of the device before or after a measurement that was kept, relative to the
   /// highest clock seen
   double clock_share = 1;
-  double highest_clock = 0;  ///< cycles per second; 0: unknown
+  double highest_clock = 0;  ///< in cycles per second, or 0 if unknown
 };
 
 /// Each kernel is measured in this many visits, with all other kernels in between. kernel_rule is
 /// the stopping rule of one visit. A machine's speed changes within seconds, so samples of a single
-/// visit would share this noise. A search among candidates would then pick kernels that were lucky.
+/// visit would share this noise. A search among candidates would then pick kernels that were
+/// measured in a fast moment.
 inline constexpr int kernel_visits = 3;
 inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .least_expensive = 1,
@@ -39,14 +40,15 @@ inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .enough = {0.01},
                                           .patience = {0.05}};
 
-/// Measures the kernels; the result is the same on all ranks. Kernels are measured in bunches of
+/// Measures the kernels. The result is the same on all ranks. Kernels are measured in bunches of
 /// about a second. A bunch is disturbed if other processes used the machine or the device lowered
 /// its clock. It is then measured again, at most twice, and the least disturbed attempt counts.
 /// Throws EnvironmentError if memory runs out.
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend,
                               const Team& team, const Progress& progress);
 
-/// The samples of one kernel: seconds by rank, the implementation, and its scratch memory.
+/// The samples of one kernel in seconds, by rank, with the implementation that was measured and its
+/// scratch memory.
 struct KernelSamples {
   std::vector<std::vector<double>> seconds;
   std::string implementation;
@@ -69,9 +71,9 @@ int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const
                     backend.runs_per_timing());
 }
 
-/// Takes samples of one prepared kernel. `choice`: the backend's choice with which it was prepared.
-/// `buffers` must be large enough for the kernel. Where the backend captures work, replays are
-/// timed.
+/// Takes samples of one prepared kernel. `choice`: the backend's choice with which `prepared` was
+/// made. `buffers` must be large enough for the kernel. Where the backend captures work, replays
+/// are timed.
 template <StreamTime AnyClock>
 KernelSamples sample_kernel(const Kernel& kernel, PreparedKernel& prepared,
                             const std::string& choice, Backend& backend, KernelBuffers& buffers,
@@ -95,10 +97,12 @@ KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Bac
                        team, rule, rehearse);
 }
 
-/// Returns the most operand bytes, with padding, that any of the kernels reads, or that any writes.
+/// Returns the size of the largest set of operands that one of the kernels reads, or that one
+/// writes. The size includes padding.
 Bytes largest_operands(const std::vector<Kernel>& kernels);
 
-/// Size of an arena. Data that was written one arena ago has left every cache.
+/// Size of an arena of kernel buffers. Data that was written so many bytes ago has left every
+/// cache.
 inline constexpr Bytes kernel_arena{256 << 20};
 
 }  // namespace stratplan

@@ -69,8 +69,9 @@ LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const
                               [&](Bytes bytes) { return profiler.exchange({partner}, bytes); });
   }
   for (const CollectiveRequest& collective : request.collectives) {
-    SP_ASSERT(collective.group_size <= team.size(), "a group of {} of {} ranks",
-              collective.group_size, team.size());
+    SP_ASSERT(collective.group_size <= team.size(),
+              "the request has a group of {} ranks, but the team has {}", collective.group_size,
+              team.size());
     const std::string key = collective_key(collective.op, collective.type, collective.group_size);
     const Bytes least{std::max<std::int64_t>(8, collective.group_size * size_of(collective.type))};
     profile.collectives[key] = table(key, least, collective.largest, [&](Bytes bytes) {

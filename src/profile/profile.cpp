@@ -39,14 +39,15 @@ std::vector<Level> level_of_devices(const DeviceRates& device, int ranks) {
            .bandwidth_bytes_per_s = device.bytes_per_s}};
 }
 
-/// Measures interference by emulated traffic, from which a single rank estimates `hidden`.
+/// Measures how much emulated traffic slows kernels down. A single rank estimates `hidden` from
+/// these slowdowns.
 void emulate_interference(MachineProfile& machine, Backend& backend) {
   machine.interference = profile_interference(backend, kernels_interfered_with());
   if (!machine.interference.empty()) machine.hidden = hidden_beside_traffic(machine.interference);
 }
 
-/// Raises the device's rates to the best rate of all kernels, at the profile's speed, so that no
-/// estimated time exceeds a measured one.
+/// Raises the device's arithmetic rates to the best rate of the measured kernels, at the profile's
+/// speed. With a lower rate, estimated times would exceed measured times.
 void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels,
                  const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {

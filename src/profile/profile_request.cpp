@@ -92,7 +92,8 @@ ProfileRequest missing(std::span<const Program> programs, const MachineProfile& 
   Needs needs;
   for (const Program& program : programs) {
     SP_ASSERT(&program == &programs.front() || program.ranks == request.ranks,
-              "programs for {} and for {} ranks", request.ranks, program.ranks);
+              "the programs are for different numbers of ranks, {} and {}", request.ranks,
+              program.ranks);
     request.ranks = program.ranks;
     for (const Op& op : program.ops) needs.add(op);
   }
@@ -118,8 +119,9 @@ concept Enumeration = std::is_enum_v<T>;
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-/// Returns a value as JSON. A struct with a list of fields is an object, a variant its content, an
-/// empty optional null, an enumerator its name, a quantity its number; all else is a list.
+/// Returns a value as JSON. A struct with a list of fields becomes an object, a variant its
+/// content, an empty optional null, an enumerator its name, and a quantity its number. All else
+/// becomes a list.
 template <class Value>
 Json json_of(const Value& value) {
   if constexpr (HasFields<Value>) {

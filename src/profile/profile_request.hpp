@@ -17,7 +17,7 @@ struct CollectiveRequest {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;
   int group_size = 2;
-  Bytes largest{};  ///< largest size to measure, as CollectiveOp::bytes()
+  Bytes largest{};  ///< largest size to measure, as CollectiveOp::bytes() counts it
   static constexpr auto fields() {
     using C = CollectiveRequest;
     return std::tuple(Field{"op", &C::op}, Field{"type", &C::type},
@@ -32,7 +32,7 @@ struct ProfileRequest {
   double drift = 1;         ///< Measurement::drift of the kernels
   bool device = false;      ///< whether to measure device rates and executor time per op
   bool hidden = false;      ///< whether to measure MachineProfile::hidden
-  Bytes largest_message{};  ///< 0: one_way and both_ways need no measurement
+  Bytes largest_message{};  ///< if 0, one_way and both_ways need no measurement
   std::vector<CollectiveRequest> collectives;
   std::vector<Kernel> kernels;  ///< with distinct keys
 
@@ -51,19 +51,19 @@ struct ProfileRequest {
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
-/// Whether the profile was measured with as many ranks and threads. Its measurements then hold for
-/// programs on that many.
+/// Whether the profile was measured with this number of ranks and of threads per rank. Its
+/// measurements then hold for programs with the same numbers.
 bool serves(const MachineProfile& machine, int ranks, int threads_per_rank);
 
-/// Returns the measurements that the programs need and the profile lacks. `programs`: those of all
-/// ranks, for any number of plans on the same number of ranks. If ranks exchange messages, both
-/// message tables are requested. For each group size, the tables of all collectives that training
-/// uses are requested.
+/// Returns the measurements that the programs need and the profile lacks. `programs`: the programs
+/// of all ranks, for any number of plans on the same number of ranks. If ranks exchange messages,
+/// both message tables are requested. For each group size, the tables of all collectives that
+/// training uses are requested.
 ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine,
                        int threads_per_rank = 1);
 
-/// Whether a table holds for this many bytes: it reaches that size, largest_measured, or a size
-/// that takes slow_message. Beyond the last two limits, time is size / bandwidth.
+/// Whether a table holds for this many bytes. It must reach that size, largest_measured, or a size
+/// that takes slow_message. Beyond the last two limits, SizeTable::at() extrapolates.
 bool covers(const SizeTable& table, Bytes bytes);
 /// Tables end at this size, or at the first size that takes slow_message.
 inline constexpr Bytes largest_measured{64 << 20};

@@ -52,7 +52,7 @@ std::string faster_remark(const AutotuneResult& result) {
       "plans/.",
       text,
       std::ranges::any_of(result.plans, disturbed)
-          ? "Whether the prediction chose wrongly is open, because other processes ran, too"
+          ? "Whether the prediction chose wrongly is open, because other processes also ran"
           : "The prediction chose wrongly here");
 }
 
@@ -66,8 +66,8 @@ std::string disturbed_remark(const AutotuneResult& result) {
   }
   if (names.empty()) return {};
   return fmt::format(
-      "Other processes used up to {:.0f} % of the machine during runs of {}: do not trust their "
-      "times; measure again when it is quiet.",
+      "Other processes used up to {:.0f} % of the machine during runs of {}. Do not trust the "
+      "times of these plans, and measure again when the machine is quiet.",
       100 * worst, joined(names));
 }
 
@@ -75,10 +75,10 @@ std::string drift_remark(const MachineProfile& machine) {
   if (!machine.drift) return {};
   const Drift& drift = *machine.drift;
   return fmt::format(
-      "Kernels take {:.2f} times as long as when the machine was profiled ({} "
-      "measured again, {:.2f} to {:.2f}): {}.",
+      "Kernels take {:.2f} times as long as when the machine was profiled ({} kernels measured "
+      "again, ratios from {:.2f} to {:.2f}): {}.",
       drift.ratio, drift.kernels, drift.least, drift.most,
-      drift.even ? "predictions are scaled"
+      drift.even ? "predictions are scaled by this ratio"
                  : "the kernels disagree, so predictions are not scaled and may be off by as much");
 }
 
@@ -129,8 +129,8 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
   for (const Seconds round : measured.rounds) rounds.push_back(milliseconds(round));
   std::string section = fmt::format("### {}\n\n", tuned.name);
   section += fmt::format(
-      "Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step "
-      "loss {:.9g}. {}, tolerance {:.1e}.\n\n",
+      "Medians of the rounds: {} ms, {} steps in all; other processes used at most {:.1f} % of the "
+      "machine. Loss of the first step: {:.9g}. {}, tolerance {:.1e}.\n\n",
       joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss,
       worst_gradient(measured.verification), measured.verification.tolerance);
   if (measured.verification.turned > 0)
@@ -182,11 +182,12 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   if (!disturbed.empty()) lines.push_back(disturbed);
   for (const TunedPlan& tuned : result.plans)
     if (tuned.measured && !tuned.measured->verification.passed)
-      lines.push_back(fmt::format(
-          "{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).",
-          tuned.name, tuned.measured->verification.worst_tensor,
-          tuned.measured->verification.gradient_difference,
-          tuned.measured->verification.tolerance));
+      lines.push_back(
+          fmt::format("{}: the first step DIFFERS from the undivided run's: the tensor {} differs "
+                      "by {:.1e} (tolerance {:.1e}).",
+                      tuned.name, tuned.measured->verification.worst_tensor,
+                      tuned.measured->verification.gradient_difference,
+                      tuned.measured->verification.tolerance));
   if (result.reused)
     lines.push_back(
         "Nothing was run again, since the results folder holds measurements of the same plans by "

@@ -87,8 +87,8 @@ class Accounting {
     return program.ops[static_cast<std::size_t>(span.op)];
   }
 
-  /// Charges the time from `now` to `until`, in which no kernel runs: a message is on its way, or
-  /// the host has not issued the next op.
+  /// Charges the time from `now` to `until`, in which no kernel runs. In this time, a message is on
+  /// its way, or the host has not issued the next op.
   void spend_idle(const Program& program, const std::vector<Span>& messages, std::size_t& next,
                   Seconds now, Seconds until, std::size_t layer) {
     while (now < until) {
@@ -120,8 +120,8 @@ class Accounting {
           rest - launch);
   }
 
-  /// Charges the `seconds` of a message in which no kernel runs. Waiting, latency and bandwidth get
-  /// the same shares of them as of the whole message.
+  /// Charges `seconds`, the part of a message's time in which no kernel runs. Waiting, latency and
+  /// bandwidth get the same shares of this part as of the whole time.
   void spend_message(const Program& program, const Span& span, Seconds seconds) {
     const Op& op = step_of(program, span);
     const Seconds duration = span.end - span.start;
@@ -158,8 +158,8 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
     Plan lavish = plan;
     lavish.execution.recompute.clear();
     lavish.execution.sharding = 0;
-    all.push_back(
-        {"enough memory to keep everything", predict(lavish, network, machine).step, true});
+    all.push_back({"enough memory for no recomputation and no sharding",
+                   predict(lavish, network, machine).step, true});
   }
   if (!plan.execution.concurrent_streams && plan.ranks > 1) {
     Plan beside = plan;

@@ -57,7 +57,8 @@ Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
 
 /// Two rows: the time of the whole step by item of Spent, and each time's share of the step.
 Table step_table(const Bottlenecks& found);
-/// One row per layer that takes any time: all in the network's order, or the `most` heaviest.
+/// One row per layer that takes any time. With `most`, only the `most` heaviest layers, else all in
+/// the network's order.
 Table bottleneck_table(const Network& network, const Bottlenecks& found,
                        std::optional<std::size_t> most = {});
 Table remedy_table(const Bottlenecks& found);

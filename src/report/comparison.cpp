@@ -47,7 +47,7 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
   const Durations& measured = timings.timing.op_medians;
   if (measured.empty())
     throw InputError(file, "/ranks",
-                     "expected the time of each op, but this run replayed them in CUDA graphs "
+                     "expected the time of each op, but this run replayed the ops in CUDA graphs "
                      "and has no such times");
   bool fits = measured.size() == prediction.programs.size();
   for (std::size_t rank = 0; fits && rank < measured.size(); ++rank)

@@ -30,7 +30,7 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
 /// Returns predicted / measured - 1, so +0.1 means that the predicted time is 10 % too long.
 double relative_error(Seconds predicted, Seconds measured);
 
-/// Rows: compute, exchange, collective, the sum of all ops, and the whole iteration.
+/// The rows are compute, exchange, collective, the sum of all ops, and the whole iteration.
 Table kind_table(const Comparison& comparison);
 /// The layers whose prediction is farthest off in milliseconds, at most `most` of them.
 Table worst_layers(const Network& network, const Comparison& comparison, std::size_t most);

@@ -9,8 +9,9 @@
 
 namespace stratplan {
 
-/// One plan on one machine. `memory` is that of the rank that needs most, at the op of that rank's
-/// peak. A layer's memory counts its persistent buffers and its buffers that are alive at the op.
+/// One plan on one machine. `memory` belongs to the rank that needs most, at the op where this rank
+/// needs most. A layer's memory counts its persistent buffers and its buffers that are alive at the
+/// op.
 struct PlanSide {
   const PlanAndNetwork& planned;
   PlanPrediction prediction;

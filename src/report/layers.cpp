@@ -17,7 +17,7 @@ LayerTimes& LayerTimes::operator+=(const LayerTimes& other) {
 }
 
 Durations durations(const Timeline& timeline, const std::vector<Program>& programs) {
-  SP_ASSERT(timeline.ranks.size() == programs.size(), "{} timelines, {} programs",
+  SP_ASSERT(timeline.ranks.size() == programs.size(), "there are {} timelines for {} programs",
             timeline.ranks.size(), programs.size());
   Durations result;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
@@ -33,7 +33,7 @@ std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs,
   std::vector<LayerTimes> result(static_cast<std::size_t>(layers));
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     const auto& steps = programs[rank].ops;
-    SP_ASSERT(durations[rank].size() == steps.size(), "{} durations, {} steps",
+    SP_ASSERT(durations[rank].size() == steps.size(), "there are {} durations for {} ops",
               durations[rank].size(), steps.size());
     for (std::size_t s = 0; s < steps.size(); ++s) {
       if (steps[s].layer < 0) continue;
@@ -118,8 +118,10 @@ std::string overlap_text(const Execution& execution, const Network& network,
     text += fmt::format("; layers whose halo exchange overlaps computation of the interior: {}",
                         fmt::join(halos, ", "));
   if (!redistributions.empty())
-    text += fmt::format("; redistributions overlapped with the outputs that need none of them: {}",
-                        fmt::join(redistributions, ", "));
+    text += fmt::format(
+        "; layers whose redistribution overlaps computation of the outputs that need none of it: "
+        "{}",
+        fmt::join(redistributions, ", "));
   return text;
 }
 

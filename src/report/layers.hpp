@@ -11,8 +11,8 @@
 
 namespace stratplan {
 
-/// Time of one layer's ops in one iteration, by kind of op: the mean over the ranks. Waiting for a
-/// slower rank counts in the layer where it happens.
+/// Time of one layer's ops in one iteration, by kind of op, as the mean over the ranks. Waiting for
+/// a slower rank counts in the layer where it happens.
 struct LayerTimes {
   Seconds compute{};     ///< kernels, packing and loading included
   Seconds exchange{};    ///< point-to-point messages, waiting included
@@ -40,8 +40,8 @@ struct LayerRun {
 };
 std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompositions& layers);
 
-/// Columns: layers, their number and decomposition. If `times` (per layer) is not empty, also
-/// predicted ms per step.
+/// The columns are the layers, their number and their decomposition. If `times` (per layer) is not
+/// empty, one more column has the predicted ms per step.
 Table decomposition_table(const Network& network, const LayerDecompositions& layers,
                           const std::vector<LayerTimes>& times = {});
 

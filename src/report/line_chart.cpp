@@ -45,7 +45,7 @@ struct Range {
   }
 };
 
-/// Widens a range to round numbers: 1, 2 or 5 times a power of ten.
+/// Widens a range to round numbers, which are 1, 2 or 5 times a power of ten.
 Range rounded(const Range& range) {
   constexpr double alike = 1 + 1e-12;
   Range round = range;
@@ -96,8 +96,8 @@ std::vector<double> marks_of(const ChartAxis& axis, const Range& range) {
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
-/// Returns the marker of the lines whose name has this index. Markers differ in shape too, for
-/// readers who cannot tell the colours apart.
+/// Returns the SVG of one marker for the lines whose name has this index. Markers also differ in
+/// shape, for readers who cannot tell the colours apart.
 std::string marker(std::size_t index, double x, double y, const char* colour) {
   switch (index % 3) {
     case 0:

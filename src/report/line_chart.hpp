@@ -17,7 +17,8 @@ struct ChartAxis {
 struct ChartLine {
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< x ascending; on a logarithmic axis positive
-  bool dashed = false;  ///< an ideal rather than a result: grey, without markers, not in the legend
+  /// The line is an ideal, not a result. It is drawn grey, without markers or legend entry.
+  bool dashed = false;
 };
 
 struct Chart {
@@ -26,14 +27,14 @@ struct Chart {
   std::vector<ChartLine> lines;
 };
 
-/// Marks on an axis from `low` to `high`. Logarithmic: powers of ten, and also 2 and 5 times powers
-/// of ten if the axis covers at most 3.5 of them. Linear: about six multiples of 1, 2 or 5 times a
-/// power of ten.
+/// Returns the marks on an axis from `low` to `high`. On a logarithmic axis they are powers of ten,
+/// and also 2 and 5 times powers of ten if the axis covers at most 3.5 powers of ten. On a linear
+/// axis they are about six multiples of 1, 2 or 5 times a power of ten.
 std::vector<double> tick_marks(double low, double high, bool logarithmic);
 
-/// Charts beside each other, with one legend for all. Lines of one name have one colour and one
-/// marker. The first six colours are from Okabe and Ito, whose colours colour-blind readers can
-/// tell apart. The background is light or dark by the reader's preference.
+/// Draws the charts beside each other, with one legend for all. Lines of one name have one colour
+/// and one marker. The first six colours are from Okabe and Ito, whose colours colour-blind readers
+/// can tell apart. The background is light or dark by the reader's preference.
 std::string to_svg(const std::vector<Chart>& charts);
 
 }  // namespace stratplan

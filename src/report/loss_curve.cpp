@@ -39,8 +39,8 @@ std::string loss_curve(const std::vector<double>& losses, std::size_t width) {
 
 std::string loss_summary(const std::vector<double>& losses) {
   const std::string ends =
-      fmt::format("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", losses.front(),
-                  losses.back(), losses.size());
+      fmt::format("loss    {:.6g} in the first step, {:.6g} in the last of {} steps\n",
+                  losses.front(), losses.back(), losses.size());
   return losses.size() < 8 ? ends : ends + fmt::format("        {}\n", loss_curve(losses));
 }
 

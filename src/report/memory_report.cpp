@@ -29,8 +29,8 @@ bool is_recommended(const Considered& point, const PlanningResult& result) {
 std::string limit_text(const PlanningResult& result) {
   if (!result.without_limit) return {};
   return fmt::format(
-      "to fit into {}: {}. Without the limit a step would take {} ms and {} of memory; the limit "
-      "changes the step time by {}",
+      "chosen to fit into {}: {}. Without the limit a step would take {} ms and {} of memory; the "
+      "limit changes the step time by {}",
       exact(*result.memory_limit), memory_options_text(result.recommended),
       milliseconds(result.without_limit->step), readable(result.without_limit->memory),
       signed_percent(cost_of_limit(result)));

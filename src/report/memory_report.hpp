@@ -1,6 +1,6 @@
 #pragma once
 // The memory-saving options that the planner chose because of a memory limit, their cost, and the
-// front of time against memory.
+// Pareto front of time against memory.
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"

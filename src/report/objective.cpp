@@ -8,8 +8,8 @@ namespace stratplan {
 
 std::string objective_text(const PlanningResult& result) {
   if (result.objective.value == 0 && !result.optimal)
-    return "none: the search found no plan within the limit; the recommended plan is the best of "
-           "those tried";
+    return "none, because the search found no plan within the limit; the recommended plan is the "
+           "best of the other plans tried";
   return fmt::format("{} ms, the sum of the costs of layers and edges of \"{}\": {}",
                      milliseconds(result.objective), result.searched_name,
                      result.optimal

@@ -7,8 +7,8 @@
 namespace stratplan {
 
 /// Returns a text such as "12.3 ms, the sum of the costs of layers and edges of "searched": proven
-/// best". The gap is that of the objective. The simulated step includes overlap and contention, and
-/// has no such gap.
+/// best". A gap in the text is one of the objective. The simulated step includes overlap and
+/// contention, so its own gap is unknown.
 std::string objective_text(const PlanningResult& result);
 
 }  // namespace stratplan

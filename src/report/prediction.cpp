@@ -77,7 +77,7 @@ Table memory_table(const MemoryUse& memory) {
   if (memory.workspace.value > 0)
     table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
   if (memory.data.value > 0)
-    table.rows.push_back({"samples held by the data source", readable(memory.data), ""});
+    table.rows.push_back({"samples in the data source", readable(memory.data), ""});
   return table;
 }
 

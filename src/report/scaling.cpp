@@ -101,7 +101,7 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
   }
 }
 
-/// Samples per second and rank.
+/// Returns the samples per second and rank.
 double yield(Seconds seconds, const ScalingPoint& point) {
   return static_cast<double>(point.batch) / seconds.value / point.ranks;
 }

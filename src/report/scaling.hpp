@@ -15,7 +15,7 @@ struct ScalingRequest {
   std::string source;          ///< path or name of the network
   NetworkOverrides overrides;  ///< `batch` is that of strong scaling; weak scaling replaces it
   std::vector<int> ranks;      ///< ascending
-  /// set: weak scaling; may be a fraction if several ranks share a sample. Not set: strong scaling
+  /// of weak scaling; may be a fraction if several ranks share a sample. Nothing: strong scaling
   std::optional<double> samples_per_rank;
   std::optional<Bytes> memory_limit;
   bool per_layer = false;
@@ -40,8 +40,8 @@ struct ScalingPoint {
   std::optional<Prediction> prediction{};
   /// samples per second and rank, divided by those of the best plan on the fewest ranks; 0: unknown
   double efficiency = 0;
-  std::string remark{};  ///< which plan is the best, or why there is none
-  /// the sums of statistics in the best plan and in "sample"
+  std::string remark{};  ///< which plan is the best, or why a prediction is missing
+  /// sums of statistics of batch normalization; only for the plans "best" and "sample"
   std::optional<SharedStatistics> statistics{};
   /// kernels of the plan; nothing if the machine's profile has no measured kernels
   std::optional<KernelCount> kernels{};

@@ -12,8 +12,8 @@ namespace stratplan {
 
 /// One row per point.
 Table scaling_table(const Scaling& scaling);
-/// Returns one line per plan whose statistics sets span ranks, and one about the remedy; empty if
-/// there is no such plan.
+/// Returns a title, one line per plan whose statistics sets span ranks, and a line about the
+/// remedy. The text is empty if there is no such plan.
 std::string statistics_notes(const Scaling& scaling);
 /// The layers of the best plan: one row per layer with its milliseconds on each number of ranks,
 /// and its efficiency and decomposition on the most ranks.

@@ -35,8 +35,8 @@ std::string padded(const std::string& text, std::size_t to, Table::Align align) 
 
 std::string line(const Table& table, const std::vector<std::size_t>& to,
                  const std::vector<std::string>& cells) {
-  SP_ASSERT(cells.size() == table.columns.size(), "{} cells, {} columns", cells.size(),
-            table.columns.size());
+  SP_ASSERT(cells.size() == table.columns.size(), "a row has {} cells in a table of {} columns",
+            cells.size(), table.columns.size());
   std::string text;
   for (std::size_t c = 0; c < cells.size(); ++c)
     text += (c ? "  " : "") + padded(cells[c], to[c], table.columns[c].align);

@@ -17,7 +17,8 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  ///< one cell per column
 };
 
-/// Pads the columns with spaces, two spaces between columns, and draws a rule under the titles.
+/// Pads the columns with spaces, puts two spaces between columns, and draws a rule under the
+/// titles.
 std::string to_text(const Table& table);
 /// Returns a pipe table. Characters that Markdown would read as syntax are escaped.
 std::string to_markdown(const Table& table);

@@ -20,8 +20,8 @@ class EdgeRows {
   EdgeRows(const CostTable& table, int edge)
       : table_(table), edge_(edge), rows_(at(table.candidates(table.edges()[at(edge)].from))) {}
 
-  /// The costs of this candidate of `from` by candidate of `to`. Only the entries of the candidates
-  /// in `alive` are valid.
+  /// Returns the edge's costs with this candidate of `from`, by candidate of `to`. Only the entries
+  /// of the candidates in `alive` are valid.
   const double* row(int candidate, const std::vector<int>& alive) {
     const double*& row = rows_[at(candidate)];
     if (!row) row = find(candidate, alive);
@@ -42,7 +42,7 @@ class EdgeRows {
   const CostTable& table_;
   int edge_;
   std::vector<const double*> rows_;
-  std::vector<std::vector<double>> asked_;  // rows_ points into it; growth moves no numbers
+  std::vector<std::vector<double>> asked_;  // rows_ points to its numbers, which never move
 };
 
 /// The current distribution of costs. With candidates i and j at its ends, an edge now costs
@@ -51,7 +51,7 @@ struct Costs {
   double constant = 0;
   std::vector<std::vector<double>> unary;  ///< by node and candidate
   std::vector<std::vector<double>> out_from,
-      /// by edge and candidate: cost moved out of the edge to this end; negative if moved in
+      /// by edge and candidate: cost moved out of the edge to the candidate; negative if moved in
       out_to;
 };
 
@@ -104,11 +104,12 @@ class ArcConsistency {
         break;
     }
     return {std::move(alive_), std::move(incumbent_),
-            bound_ * (1 - 1e-12)};  // minus possible rounding errors
+            bound_ * (1 - 1e-12)};  // reduced by possible rounding errors
   }
 
  private:
-  /// Another round follows if a round shrinks the number of candidates, or the gap, to this share.
+  /// Another round follows if a round shrinks the number of candidates, or the gap, at least to
+  /// this share.
   static constexpr double worthwhile = 0.9;
 
   int from(int edge) const { return table_.edges()[at(edge)].from; }
@@ -189,7 +190,7 @@ class ArcConsistency {
   }
 
   /// Returns a lower bound of the edges' cost between this joint and the next one if this joint
-  /// takes `candidate`; at most `most`.
+  /// takes `candidate`. The returned bound is at most `most`.
   double alone(int joint, int candidate, double most) {
     const int last = next_joint_[at(joint)];
     reached_.resize(at(table_.nodes()));
@@ -248,8 +249,8 @@ class ArcConsistency {
     promising_[at(node)] = std::move(order);
   }
 
-  /// Minimizes over the promising candidates of each node. A better assignment becomes the
-  /// incumbent.
+  /// Looks for the cheapest assignment of promising candidates. If it is better than the incumbent,
+  /// it becomes the incumbent.
   void search_most_promising() {
     constexpr std::size_t table_entries = std::size_t{1} << 16;
     const Problem given = make_problem(table_, promising_);
@@ -284,16 +285,16 @@ class ArcConsistency {
     for (const int candidate : alive) unary[at(candidate)] = 0;
   }
 
-  /// An increase of a candidate's cost that rules the candidate out. Larger increases need not be
-  /// computed.
+  /// Returns an increase of a candidate's cost that rules the candidate out. Larger increases need
+  /// not be computed.
   double enough(int node, int candidate) const {
     return std::max(0.0, incumbent_.cost * (1 + 2e-9) - costs_.constant -
                              costs_.unary[at(node)][at(candidate)]);
   }
 
   /// For each candidate of `to`, moves the least cost of the edge over all candidates of `from` out
-  /// of the edge. Shares ascend. Once a share reaches all least costs found so far, no further
-  /// candidate of `from` can lower them.
+  /// of the edge. The shares are in ascending order. Once a share reaches all least costs found so
+  /// far, no further candidate of `from` can lower these costs.
   void move_on(int edge) {
     const std::vector<int>& alive = alive_[at(to(edge))];
     std::vector<double>& out = costs_.out_to[at(edge)];
@@ -316,8 +317,8 @@ class ArcConsistency {
   }
 
   /// For each candidate of `from`, moves the least cost of the edge over all candidates of `to` out
-  /// of the edge. A few shares are tried in ascending order. Many shares are added to whole rows,
-  /// which is faster than reading parts of rows.
+  /// of the edge. If there are few shares, they are tried in ascending order. If there are many,
+  /// they are added to whole rows, which is faster than reading parts of rows.
   void move_back(int edge) {
     constexpr std::size_t few = 40;
     std::vector<double>& out = costs_.out_from[at(edge)];
@@ -337,7 +338,7 @@ class ArcConsistency {
     }
   }
 
-  /// The least a[j] + b[j] over all j, in four independent lanes, so that additions overlap.
+  /// Returns the least a[j] + b[j] over all j. Four independent lanes let the additions overlap.
   static double least_sum(const double* a, const std::vector<double>& b) {
     constexpr std::size_t lanes = 4;
     std::array<double, lanes> least;
@@ -351,7 +352,7 @@ class ArcConsistency {
   }
 
   void gain(int node, int candidate, double amount, std::vector<double>& out) {
-    if (amount <= 0) return;  // below 0 only by rounding
+    if (amount <= 0) return;  // the amount is below 0 only by rounding
     out[at(candidate)] += amount;
     costs_.unary[at(node)][at(candidate)] += amount;
   }
@@ -368,7 +369,7 @@ class ArcConsistency {
   Survivors promising_;
   std::vector<std::pair<double, int>> shares_;  ///< shares of the node in share_out(), ascending
   std::vector<std::vector<std::pair<double, int>>>
-      reached_;  ///< by node: cost from the joint, and candidate
+      reached_;  ///< by node: cost from the joint, and the candidate reached
   std::vector<double> sums_, least_;
 };
 

@@ -18,13 +18,13 @@
 namespace stratplan {
 
 struct Consistency {
-  Survivors survivors;     ///< candidates of all assignments that cost no more than the incumbent
+  Survivors survivors;     ///< include all candidates of assignments as good as the incumbent
   Incumbent incumbent;     ///< costs no more than the given incumbent
   double lower_bound = 0;  ///< seconds: no assignment costs less
 };
 
-/// For tables with edges_at_hand(). No list of `survivors` may be empty, and the lists must contain
-/// the incumbent's candidates.
+/// Requires a table with edges_at_hand(). No list of `survivors` may be empty, and the lists must
+/// contain the incumbent's candidates.
 Consistency make_consistent(const CostTable& table, Survivors survivors,
                             std::optional<Bytes> memory_limit, Incumbent incumbent);
 

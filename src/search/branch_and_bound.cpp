@@ -17,10 +17,11 @@ namespace {
 
 /// With this many candidates per node the exact search takes negligible time.
 constexpr std::size_t few_enough = 40;
-/// An assignment that costs at most this many times the nodes' least costs is good enough to rule
-/// out candidates. No better assignment is looked for first.
+/// An assignment that costs at most this many times the sum of the nodes' least costs is good
+/// enough to rule out candidates. No better assignment is looked for before the bounds are
+/// computed.
 constexpr double nearly = 1.02;
-/// Most searches among the same candidates. Each search has more exact edge costs than the one
+/// Most searches among the same candidates. Each search knows more exact edge costs than the one
 /// before.
 constexpr int most_searches = 8;
 constexpr double rounding = 1e-12;
@@ -47,7 +48,8 @@ Bytes memory_of(const LargeTable& table, const std::vector<int>& assignment) {
 
 namespace {
 
-/// A cost table over some candidates of each node of a large table. Edges cost their lower bounds.
+/// A cost table over some candidates of each node of a large table. Each edge cost is replaced by
+/// its lower bound.
 class Selection final : public CostTable {
  public:
   Selection(const LargeTable& table, const std::vector<std::vector<int>>& chosen)
@@ -204,8 +206,8 @@ class BranchAndBound {
     return found_ = true;
   }
 
-  /// Adds each node's most promising candidates. An assignment with any other candidate costs at
-  /// least the returned value, or at least as much as the best known assignment.
+  /// Adds each node's most promising candidates to `all_chosen`. An assignment with any other
+  /// candidate costs at least the returned value, or at least as much as the best known assignment.
   double choose(std::size_t count, Candidates& all_chosen) const {
     double left_out = infinity;
     const double limit = found_ ? best_.cost : infinity;
@@ -235,10 +237,10 @@ class BranchAndBound {
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   }
 
-  /// Returns a proven lower bound over the assignments of the chosen candidates; nothing if no
-  /// assignment satisfies the memory limit. Each search finds the assignment that is best by the
-  /// edges' bounds, and computes its exact edge costs. The searches end when these costs confirm
-  /// the bounds, or when a lower bound of `enough` is proven.
+  /// Returns a proven lower bound of the cost over the assignments of chosen candidates within the
+  /// memory limit; nothing if there is no such assignment. Each search finds the assignment that is
+  /// best by the edges' bounds, and computes its exact edge costs. The searches end when these
+  /// costs confirm the bounds, or when a lower bound of `enough` is proven.
   std::optional<double> solve(const Candidates& chosen, double enough) {
     const Selection selection(table_, chosen);
     double proven = 0;

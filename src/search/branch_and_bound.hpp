@@ -18,14 +18,14 @@ namespace stratplan {
 
 struct BranchAndBoundOptions {
   double tolerance = 0.001;           ///< gap at which the search stops
-  std::size_t most_candidates = 320;  ///< of a node, in the exact search
+  std::size_t most_candidates = 320;  ///< per node, in the exact search
   std::optional<Bytes> memory_limit{};
 };
 
 struct BoundedSolution {
   std::vector<int> assignment;  ///< candidate per node
   double cost = 0;              ///< seconds
-  double lower_bound = 0;  ///< seconds; no assignment costs less (with or without the memory limit)
+  double lower_bound = 0;       ///< seconds; no assignment within the memory limit costs less
   double gap() const { return lower_bound > 0 && cost > lower_bound ? cost / lower_bound - 1 : 0; }
 };
 

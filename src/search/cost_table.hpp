@@ -1,5 +1,6 @@
 #pragma once
-// The interface of the search: numbers in, indices out. Costs are computed lazily.
+// The interface of the search, which takes numbers and returns indices. Tables may compute costs
+// lazily.
 #include <limits>
 #include <memory>
 #include <span>
@@ -25,7 +26,8 @@ class CostTable {
   virtual int candidates(int node) const = 0;
   virtual std::span<const Edge> edges() const = 0;  ///< at most one per pair of nodes, from < to
   virtual Seconds node_cost(int node, int candidate) const = 0;
-  /// Persistent bytes and saved activations; the total is the sum over nodes.
+  /// Persistent memory, and memory saved for the backward phase. An assignment's memory is the sum
+  /// over its nodes.
   virtual Bytes node_memory(int node, int candidate) const = 0;
   virtual Seconds edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
   /// edge_row(edge, from_candidate): edge costs in seconds by candidate of `to`, if the row lies in
@@ -59,9 +61,10 @@ class LargeTable {
   virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
     return edge_cost(edge, from_candidate, to_candidate);
   }
-  /// Min-plus message along an edge: result[t] = min over candidates c of the sending end of
-  /// costs[c] + lower bound of edge_cost(c, t). Where this minimum exceeds limits[t], result[t] is
-  /// any value between limits[t] and the minimum. `forward`: the message goes from `from` to `to`.
+  /// Returns the min-plus message along an edge: result[t] is the least costs[c] + (lower bound of
+  /// edge_cost(c, t)) over all candidates c of the sending end. Where this minimum exceeds
+  /// limits[t], result[t] is any value between limits[t] and the minimum. `forward`: the message
+  /// goes from `from` to `to`.
   virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                                       std::span<const double> limits) const = 0;
   /// The message of through() if the sending end has only this candidate, at cost 0.

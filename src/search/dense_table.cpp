@@ -9,7 +9,8 @@ namespace stratplan {
 int DenseTable::add_node(Node node) {
   SP_ASSERT(!node.cost.empty(), "node {} has no candidates", node.name);
   SP_ASSERT(node.memory.empty() || node.memory.size() == node.cost.size(),
-            "node {}: {} costs, {} memories", node.name, node.cost.size(), node.memory.size());
+            "node {} has {} costs, but memory for {} candidates", node.name, node.cost.size(),
+            node.memory.size());
   nodes_.push_back(std::move(node));
   return nodes() - 1;
 }
@@ -26,7 +27,7 @@ int DenseTable::edge_between(int from, int to) {
 }
 
 void DenseTable::add_edge(int from, int to, const std::vector<std::vector<double>>& cost) {
-  SP_ASSERT(from != to, "edge from node {} to itself", from);
+  SP_ASSERT(from != to, "an edge leads from node {} to itself", from);
   SP_ASSERT(cost.size() == at(from).cost.size(), "rows={} candidates={}", cost.size(),
             at(from).cost.size());
   const int low = std::min(from, to), high = std::max(from, to);

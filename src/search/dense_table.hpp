@@ -1,5 +1,5 @@
 #pragma once
-// A cost table held in memory: for bare tables from files, and for tests.
+// A cost table that is held in memory. It serves bare tables from files, and tests.
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@ class DenseTable : public CostTable {
   struct Node {
     std::string name;
     std::vector<double> cost;          ///< seconds per candidate, at least one
-    std::vector<std::int64_t> memory;  ///< bytes per candidate; empty: all 0
+    std::vector<std::int64_t> memory;  ///< bytes per candidate; if empty, all are 0
   };
 
   /// Returns the node's index.

@@ -12,7 +12,8 @@ double least_of(const std::vector<double>& costs) { return *std::ranges::min_ele
 
 }  // namespace
 
-/// Builds the tree: the parent of a node is the latest node before it that shares an edge with it.
+/// Builds the spanning tree. The parent of a node is the latest earlier node that shares an edge
+/// with it.
 DualBound::DualBound(const LargeTable& table, double limit)
     : table_(table),
       limit_(limit),
@@ -102,8 +103,8 @@ double DualBound::other_trees(int node) const {
   return others;
 }
 
-/// By candidate of the child's parent: a lower bound of the tree's cost without the child's
-/// subtree.
+/// Returns, by candidate of the child's parent, a lower bound of the tree's cost without the
+/// child's subtree.
 DualBound::Costs DualBound::without(int child) const {
   const int node = parent_[at(child)];
   Costs costs = own_[at(node)];
@@ -127,8 +128,8 @@ void DualBound::settle(int node) {
   bound_ = std::max(bound_, std::min(limit_, least_of(completion)));
 }
 
-/// The limits of a message to the node. The message need not be exact where its sum with `costs`
-/// exceeds the limit of assignments.
+/// Returns the limits of a message to the node. The message need not be exact where its sum with
+/// `costs` exceeds the limit on an assignment's cost.
 DualBound::Costs DualBound::room(int node, const Costs& costs) const {
   const double others = other_trees(node);
   Costs limits(costs);
@@ -136,9 +137,9 @@ DualBound::Costs DualBound::room(int node, const Costs& costs) const {
   return limits;
 }
 
-/// Moves a share of each candidate's cost above the bound into a non-tree edge, and charges the
-/// least cost that the edge then has to the candidates at its other end. `upward`: from the edge's
-/// high node to its low node.
+/// Moves a share of each candidate's cost above the bound into a non-tree edge. Then charges each
+/// candidate at the other end with the least cost of the edge. `upward`: from the edge's high node
+/// to its low node.
 void DualBound::lend(Beside& beside, bool upward, double share) {
   const int lender = upward ? beside.high : beside.low,
             borrower = upward ? beside.low : beside.high;

@@ -23,9 +23,10 @@ class DualBound {
   /// Restricts the candidates of each node to `few` (ascending). To be called before the first
   /// pass.
   void restrict_to(const std::vector<std::vector<int>>& few);
-  /// Sets a guess: until the first pass has computed bounds, nodes outside a node's subtree are
-  /// assumed to cost as in `assignment`. A close guess makes the first passes fast. A wrong guess
-  /// makes their bounds less tight, but never invalid. To be called before the first pass.
+  /// Sets a guess for the first pass. Until it has computed bounds, nodes outside a node's subtree
+  /// are assumed to cost as much as in `assignment`. A close guess makes the first passes fast. A
+  /// wrong guess makes their bounds less tight, but never invalid. To be called before the first
+  /// pass.
   void expect(const std::vector<int>& assignment);
   /// Makes an ascent and a descent with rough messages, so that fewer candidates need exact
   /// messages. To be called before the first pass, after expect().
@@ -44,7 +45,7 @@ class DualBound {
   const std::vector<double>& bounds(int node) const {
     return completion_[static_cast<std::size_t>(node)];
   }
-  /// The number of remaining candidates at the node that has most.
+  /// The number of remaining candidates at the node that has the most.
   std::size_t most_survivors() const;
   /// Returns an assignment. Each node in turn takes the candidate that is cheapest by the bounds,
   /// given the nodes before it.

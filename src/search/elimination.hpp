@@ -21,7 +21,7 @@ struct Factor {
   std::vector<double> values;
 };
 
-/// The pairs of a problem as factors, shared by the eliminations at different prices.
+/// Returns the pairs of a problem as factors. Eliminations at different prices share them.
 std::vector<Factor> pair_factors(const Problem& problem);
 
 class Elimination {
@@ -36,15 +36,15 @@ class Elimination {
   bool exact() const { return exact_; }
   double price() const { return price_; }
 
-  /// By candidate of `node`: the rise of the lower bound if `node` takes this candidate, given the
-  /// candidates of all later nodes in `assignment`. Rises are not negative (up to rounding). The
-  /// least rise is 0 if exact(). bound() plus the rises of all nodes, from last to first, is the
-  /// assignment's own cost + price * memory.
+  /// Returns, by candidate of `node`, the rise of the lower bound if `node` takes this candidate,
+  /// given the candidates of all later nodes in `assignment`. Rises are not negative (up to
+  /// rounding). The least rise is 0 if exact(). bound() plus the rises of all nodes, from last to
+  /// first, is the assignment's own cost + price * memory.
   std::vector<double> rises(int node, const std::vector<int>& assignment) const;
   /// Returns an assignment. From last to first, each node takes the candidate with the least rise
   /// (the lower index on a tie).
   std::vector<int> decode() const;
-  /// Later nodes on which rises(node, .) depends, ascending.
+  /// Returns the later nodes on which rises(node, .) depends, ascending.
   std::vector<int> scope(int node) const;
 
  private:
@@ -58,7 +58,7 @@ class Elimination {
   bool exact_ = true;
   std::vector<Factor> unary_;
   std::deque<Factor> messages_;  // a deque, so that addresses stay valid
-  // per node: the factors whose earliest node it is
+  // per node: the factors in which this node is the earliest
   std::vector<std::vector<const Factor*>> buckets_;
   std::vector<std::vector<const Factor*>> sent_;  // per node: messages of its elimination
 };

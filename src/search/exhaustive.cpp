@@ -1,4 +1,4 @@
-// The slow, obvious version of the search, with which tests compare the fast one.
+// The slow, obvious version of the search, with which tests compare the fast search.
 #include "search/search.hpp"
 
 namespace stratplan {

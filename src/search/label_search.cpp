@@ -70,7 +70,8 @@ class LabelSearch {
     double bound;
     int node;
     int label;
-    /// Least bound first, then the most complete label, then the first one found.
+    /// The top of the queue has the least bound. Among equal bounds it is the most complete label,
+    /// and among those the label found first.
     bool operator<(const Entry& other) const {
       if (bound != other.bound) return bound > other.bound;
       if (node != other.node) return node > other.node;
@@ -78,14 +79,14 @@ class LabelSearch {
     }
   };
 
-  /// live_[node]: those of the nodes from `node` on whose candidates affect the rises of some node
-  /// before `node`.
+  /// Fills live_. live_[node] lists each node, not before `node`, whose candidate affects the rises
+  /// of some node before `node`.
   void find_live_nodes() {
     live_.resize(static_cast<std::size_t>(problem_.nodes()));
     std::set<int> live;
     for (int node = 0; node < problem_.nodes(); ++node) {
       for (const int other : bounds_.front()->scope(node)) {
-        // `other` is live at all places after `node`, up to its own place.
+        // `other` is live at all places after `node`, up to and including its own place.
         for (int place = node + 1; place <= other; ++place)
           live_[static_cast<std::size_t>(place)].push_back(other);
       }
@@ -186,7 +187,8 @@ class LabelSearch {
 LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds,
                           std::optional<std::int64_t> memory_limit, double upper_bound,
                           std::size_t labels) {
-  SP_ASSERT(!bounds.empty() && bounds.front()->price() == 0, "{} bounds", bounds.size());
+  SP_ASSERT(!bounds.empty() && bounds.front()->price() == 0,
+            "the first of {} bounds must have price 0", bounds.size());
   return LabelSearch(problem, bounds, memory_limit, upper_bound).run(labels);
 }
 

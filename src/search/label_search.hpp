@@ -4,10 +4,10 @@
 // assignment. Without a memory limit and with exact eliminations the search walks straight to the
 // optimum.
 //
-// With a memory limit this is a resource-constrained shortest path problem. Partial assignments are
-// interchangeable if they agree on all nodes that still matter to unassigned nodes. Of two such
-// partial assignments, one that costs no less and needs no less memory is dropped (Desrochers and
-// Soumis, INFOR 26(3), 1988).
+// With a memory limit the search solves a resource-constrained shortest path problem. Partial
+// assignments are interchangeable if they agree on all nodes that still matter to unassigned nodes.
+// Of two such partial assignments, one that costs no less and needs no less memory is dropped
+// (Desrochers and Soumis, INFOR 26(3), 1988).
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -7,7 +7,7 @@ namespace stratplan {
 
 namespace {
 
-/// The table's exact node costs, and each edge at its lower bound.
+/// A view of another table, with its exact node costs, and with each edge at its lower bound.
 class OptimisticTable final : public CostTable {
  public:
   explicit OptimisticTable(const CostTable& table) : table_(table) {}
@@ -40,9 +40,9 @@ class LazySearch {
       if (!elimination.exact()) return {};
       std::vector<int> best = elimination.decode();
       if (!ask_for(best)) return problem_.in_table(best);
-      // The elimination reads new edge costs in its factors, but its messages hold old ones. So a
-      // further assignment that it decodes proves nothing. But it takes almost no time, and shows
-      // which edge costs to request next.
+      // The elimination reads new edge costs in its factors, but its messages hold old ones. So
+      // further assignments that it decodes prove nothing. They take almost no time, though, and
+      // show which edge costs to request next.
       constexpr int further = 7;
       for (int i = 0; i < further && ask_for(elimination.decode()); ++i) {
       }

@@ -1,6 +1,6 @@
 #pragma once
-// The optimum without a memory limit for tables whose edge costs are expensive to compute. A pair
-// of candidates whose cost was not requested yet counts at the edge's lower bound. The best
+// Finds the optimum without a memory limit, for tables whose edge costs are expensive to compute. A
+// pair of candidates whose cost was not requested yet counts at the edge's lower bound. The best
 // assignment under these optimistic costs determines which edge costs to request next. Once the
 // best assignment has only exact costs, it is the optimum. Typically about a tenth of the edge
 // costs is requested.

@@ -1,5 +1,5 @@
 #pragma once
-// The least of many costs that are slow to compute, found by lower bounds.
+// Finds the least of many costs that are slow to compute, with the help of their lower bounds.
 #include <algorithm>
 #include <limits>
 #include <optional>

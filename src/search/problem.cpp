@@ -12,7 +12,8 @@ namespace stratplan {
 namespace {
 
 double checked(Seconds seconds) {
-  SP_ASSERT(std::isfinite(seconds.value), "cost={}", seconds.value);
+  SP_ASSERT(std::isfinite(seconds.value), "the table has a cost of {}, which is not finite",
+            seconds.value);
   return seconds.value;
 }
 

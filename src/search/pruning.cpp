@@ -9,7 +9,7 @@ namespace stratplan {
 
 namespace {
 
-/// A node's edges, each with the neighbour at its other end.
+/// One edge of a node, with the neighbour at its other end.
 struct Incidence {
   int edge;
   int other;
@@ -29,8 +29,9 @@ Incidences incidences_of(const CostTable& table) {
   return result;
 }
 
-/// The cost of a node with this candidate, and of its edges to neighbours that are already assigned
-/// (>= 0). Stops requesting edge costs once the sum reaches `enough`.
+/// Returns the cost of a node with this candidate, and of its edges to neighbours that have a
+/// candidate already (>= 0 in `assignment`). Stops requesting edge costs once the sum reaches
+/// `enough`.
 double local_cost(const CostTable& table, const Incidences& incidences,
                   const std::vector<int>& assignment, int node, int candidate, double enough) {
   double cost = table.node_cost(node, candidate).value;

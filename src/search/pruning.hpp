@@ -1,6 +1,6 @@
 #pragma once
-// Pruning before most edge costs are requested: a good assignment, and the candidates that cannot
-// be in a better one.
+// Pruning before most edge costs are requested. It finds a good assignment, and drops candidates
+// that cannot be in a better one.
 #include <optional>
 #include <vector>
 
@@ -13,12 +13,12 @@ struct Incumbent {
   double cost = 0;              ///< seconds
 };
 
-/// Candidates that fit into the limit if all other nodes take their least memory. If no assignment
-/// fits, at least one node's list is empty.
+/// Returns the candidates that fit into the limit if all other nodes take their least memory. If no
+/// assignment fits, at least one node's list is empty.
 Survivors within_memory(const CostTable& table, std::optional<Bytes> memory_limit);
 
 /// Improves `start` one node at a time within the limit, until no change of a single node helps, or
-/// for 20 sweeps. `start` must satisfy the limit.
+/// after 20 sweeps. `start` must satisfy the limit.
 Incumbent descend(const CostTable& table, const Survivors& survivors,
                   std::optional<Bytes> memory_limit, std::vector<int> start);
 

@@ -83,7 +83,7 @@ class Search {
   void raise(double bound) { lower_bound_ = std::max(lower_bound_, bound); }
 
   /// Makes an assignment of the problem the incumbent if it fits the limit and costs less. With a
-  /// limit, the assignment is first improved one node at a time. Returns the point of the
+  /// limit, the assignment is first improved one node at a time. Returns the cost and memory of the
   /// assignment as given.
   Point offer(const std::vector<int>& assignment) {
     const std::vector<int> candidate = problem_.in_table(assignment);

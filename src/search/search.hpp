@@ -1,6 +1,6 @@
 #pragma once
 // Exact minimization of node plus edge costs over one candidate per node, subject to a limit on the
-// sum of memory. Numbers in, indices out.
+// sum of memory. The search takes numbers and returns indices.
 //
 // The parts, one file each:
 //   pruning          drops candidates that cannot be in a best assignment, without most edge costs
@@ -29,15 +29,15 @@ struct SearchResult {
 
 /// Resources that the search may use before it accepts a gap.
 struct SearchLimits {
-  std::size_t table_entries = std::size_t{1} << 24;  ///< per intermediate table, 8 bytes each
-  std::size_t labels =
-      std::size_t{1}
-      << 20;  ///< partial assignments kept by the best-first search, about 100 bytes each
+  /// most entries of an intermediate table, 8 bytes each
+  std::size_t table_entries = std::size_t{1} << 24;
+  /// most partial assignments that the best-first search keeps, about 100 bytes each
+  std::size_t labels = std::size_t{1} << 20;
 };
 
 /// Costs must be finite and not negative. Equal tables give equal results: every tie goes to the
-/// lower index. Returns nothing if no assignment satisfies the limit. least_memory() is then the
-/// smallest limit that can be satisfied.
+/// lower index. Returns nothing if no assignment satisfies the limit. The smallest limit that can
+/// be satisfied is least_memory().
 std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit = {},
                                    const SearchLimits& limits = {});
 Bytes least_memory(const CostTable& table);

@@ -16,10 +16,11 @@ namespace stratplan {
 void check_devices(const DeviceRequest& request) {
   if (request.communicator != "auto" && !is_cuda(request.backend))
     throw UsageError(fmt::format(
-        "--communicator {} is for the memory of devices: it needs --backend cuda, not {}",
+        "--communicator {} is for the memory of devices, so it needs --backend cuda instead of {}",
         request.communicator, request.backend));
   if (request.cuda_graph == "on" && !is_cuda(request.backend))
-    throw UsageError(fmt::format("--cuda-graph on needs --backend cuda, not {}", request.backend));
+    throw UsageError(
+        fmt::format("--cuda-graph on needs --backend cuda instead of {}", request.backend));
 }
 
 void replay_ops(const DeviceRequest& request, const Backend& backend, bool times_ops,
@@ -28,7 +29,7 @@ void replay_ops(const DeviceRequest& request, const Backend& backend, bool times
   executor.replay_ops();
   const ReplayCount count = executor.replay_count();
   if (count.segments == 0)
-    log.note("no CUDA graph: the host moves data after every kernel");
+    log.note("no CUDA graph is used, because the host moves data after every kernel");
   else if (count.ops == count.all_ops)
     log.note(fmt::format("from the second iteration on, one CUDA graph of {} ops is replayed",
                          count.ops));
@@ -76,7 +77,8 @@ void RankDevice::choose_device() {
   if (device < 0) return;  // make_backend() will report what is missing
   first_transport_ = device_transport(request_.communicator, assignments);
   shared_ = share_devices(assignments);
-  if (shared_) log_.note("ranks share devices: good for verification, not for timing");
+  if (shared_)
+    log_.note("ranks share devices, so timings do not hold for ranks with devices of their own");
   if (shared_ && first_transport_ == "nccl")
     prepare_shared_device(host_.rank(), on_one_node(assignments));
   use_cuda_device(device);
@@ -93,8 +95,8 @@ Communicator& RankDevice::make_transport(const std::string& name,
   } else if (name == "mpi") {
     if (!host_takes_device_memory().value_or(true))
       throw EnvironmentError(
-          "--communicator mpi: no MPI that takes device addresses connects these ranks; use nccl "
-          "or staged");
+          "--communicator mpi needs an MPI that accepts device addresses, which these ranks do not "
+          "have; use nccl or staged");
     made_.push_back(std::make_unique<DirectCommunicator>(host_, *backend_));
   } else if (name == "staged") {
     made_.push_back(std::make_unique<StagedCommunicator>(host_, *backend_));
@@ -111,7 +113,7 @@ Communicator& RankDevice::communicator(const Program& program) {
   Communicator& first = make_transport(first_transport_, groups);
   if (program.transports.size() == 1) return first;
   if (request_.communicator != "auto" || shared_) {
-    log_.note(fmt::format("the plan's choice of transports is ignored: everything goes over {}",
+    log_.note(fmt::format("the plan's choice of transports is ignored; all transfers use {}",
                           first_transport_));
     return first;
   }

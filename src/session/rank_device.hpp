@@ -27,13 +27,13 @@ struct DeviceRequest {
   /// or the one that suits the devices if the plan names none
   std::string communicator = "auto";
   int communication_timeout = 300;  ///< seconds, for NCCL
-  /// "off": each op is launched; "on" or "auto": runs of ops are captured and replayed, if the
-  /// backend can
+  /// "off": each op is launched on its own; "on" or "auto": sequences of ops are captured and
+  /// replayed as CUDA graphs, if the backend can
   std::string cuda_graph = "auto";
 };
 
-/// Throws UsageError if the request asks for a communicator or a CUDA graph of devices and the
-/// backend is not cuda.
+/// Throws UsageError if the request asks for a transport between devices, or for CUDA graphs, and
+/// the backend is not cuda.
 void check_devices(const DeviceRequest& request);
 
 /// The number of additional iterations that measure the time of each op, if the timed iterations
@@ -45,8 +45,8 @@ inline constexpr int launched_iterations = 5;
 void replay_ops(const DeviceRequest& request, const Backend& backend, bool times_ops,
                 Executor& executor, Log& log);
 
-/// Sets the environment of ranks that will share a device and communicate by NCCL. Called before
-/// ranks are started as processes of this machine.
+/// Sets the environment of ranks that will share a device and communicate by NCCL. To be called
+/// before ranks are started as processes of this machine.
 void prepare_launch(const DeviceRequest& request, int ranks);
 
 class RankDevice {
@@ -76,7 +76,7 @@ class RankDevice {
   Communicator& host_;
   FlightRecorder recorder_;
   Log& log_;
-  std::string first_transport_;  ///< used if the plan names none; empty: no GPUs
+  std::string first_transport_;  ///< used if the plan names none; empty: ranks on CPUs
   bool shared_ = false;
   std::unique_ptr<Backend> backend_;
   /// all communicators; a decorator stands after the communicator that it decorates

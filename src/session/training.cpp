@@ -35,8 +35,8 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
                    const std::vector<NamedTensor>& actual) {
   if (expected.size() != actual.size())
     throw InputError(file, "",
-                     fmt::format("expected {} tensors of this network, found {}", actual.size(),
-                                 expected.size()));
+                     fmt::format("expected the {} tensors of this network, found {} tensors",
+                                 actual.size(), expected.size()));
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (expected[i].name != actual[i].name || expected[i].shape != actual[i].shape)
       throw InputError(file, "",
@@ -99,9 +99,8 @@ class TrainingData {
                                                          !request.in_order, request.samples_alone});
     const std::int64_t dropped = data->order().dropped();
     if (dropped > 0)
-      log.note(
-          fmt::format("{}: each epoch leaves out {} of the samples, for they do not fill a batch",
-                      request.data, dropped));
+      log.note(fmt::format("{}: each epoch leaves out {} samples, because they do not fill a batch",
+                           request.data, dropped));
     return data;
   }
 
@@ -149,7 +148,8 @@ void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest&
   log.note(fmt::format("after step {} {}", iteration + 1, what));
 }
 
-/// Throws ValidationError if gradients of the first step overflowed. They could not be compared.
+/// Throws ValidationError if gradients of the first step overflowed, because such gradients cannot
+/// be compared.
 void check_scale(const LossScaling& scaling, const LossScaleSettings& settings,
                  const Program& program) {
   if (program.loss_scale >= 0 && scaling.steps == 0 && settings.growth_steps != 1)
@@ -176,9 +176,10 @@ class Continuation {
     if (request_.checkpoints.empty()) return 0;
     if (!request_.resume) {
       if (Checkpoints::any(request_.checkpoints))
-        throw UsageError(fmt::format(
-            "{} holds checkpoints already: go on from them with --resume, or name another folder",
-            request_.checkpoints));
+        throw UsageError(
+            fmt::format("{} holds checkpoints already; continue from them with --resume, or name "
+                        "another folder",
+                        request_.checkpoints));
       return 0;
     }
     const Restored restored = checkpoints_.restore();
@@ -186,7 +187,7 @@ class Continuation {
     log_.note(
         restored.step > 0
             ? fmt::format("resuming after step {}, from {}", restored.step, request_.checkpoints)
-            : fmt::format("no checkpoint in {} yet: beginning at the first step",
+            : fmt::format("there is no checkpoint in {} yet, so training begins at the first step",
                           request_.checkpoints));
     return restored.step;
   }
@@ -242,8 +243,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   Log& log = communicator.rank() == 0 ? log_of_first : silent;
   if (request.verify && network.local_statistics && plan.ranks > 1)
     throw InputError(plan.network_source, "/statistics_samples",
-                     "with \"local\" the numbers depend on the plan; to verify, expected a number "
-                     "of samples, or \"all\"");
+                     "expected a number of samples or \"all\" for verification, because with "
+                     "\"local\" the numbers depend on the plan");
   Timings timings = describe(planned, request);
   const TrainingSettings& settings = request.settings;
   RankDevice device(request.device, plan.execution.threads_per_rank, communicator, recorder, log);
@@ -253,7 +254,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const ResidentGrowth resident(backend);
   TrainingData data(request, program, communicator, log);
   const bool verifies = request.verify || !request.against.empty();
-  // Opened now, because after training the name may stand for another data set.
+  // The data set is opened now, because its name may stand for another one after training.
   const auto whole = verifies ? TrainingData::again(request, program) : nullptr;
   Executor executor(network, program, backend, device.communicator(program), data.source(),
                     settings, recorder);
@@ -273,7 +274,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const bool wanted = verifies || !request.dump.empty();
   const bool shows = collects && !request.quiet;
   if (shows)
-    log.phase(fmt::format("training {} with {} on {}", network.name, plan.name,
+    log.phase(fmt::format("training {} with the plan {} on {}", network.name, plan.name,
                           counted(plan.ranks, "rank")));
   const int iterations = request.warmup + request.steps;
   bool diverged = false;
@@ -281,7 +282,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
     if (iteration == 0 && wanted) {
       check_scale(executor.loss_scaling(), settings.loss_scale, program);
-      taken = resident.peak();  // memory for the comparison is no part of training
+      taken = resident.peak();  // the peak of training, without the memory of the comparison
       first_step = gather_iteration(network, program, executor, communicator);
     }
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
@@ -357,7 +358,8 @@ class Inference {
     const Restored restored = checkpoints.restore_for_inference();
     for (const std::string& damage : restored.notes) log_.note(damage);
     if (restored.step == 0)
-      throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
+      throw InputError(request.checkpoints, "",
+                       "expected a folder of checkpoints, found no checkpoint");
     log_.note(fmt::format("evaluating the state after step {}, from {}", restored.step,
                           request.checkpoints));
   }
@@ -379,8 +381,8 @@ void check_running_statistics(const PlanAndNetwork& planned) {
   if (normalizes && network.running_momentum == 0)
     throw InputError(
         planned.plan.network_source, "/running_momentum",
-        "evaluation needs running statistics, which the network keeps only if this is set "
-        "(usually to 0.1)");
+        "evaluation needs running statistics, which the network keeps only if running_momentum is "
+        "set (usually to 0.1)");
 }
 
 }  // namespace

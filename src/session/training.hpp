@@ -20,17 +20,17 @@ struct TrainingRequest {
   int warmup = 2;
   int steps = 10;
   TrainingSettings settings;
-  std::string data;           ///< HDF5 file or folder of .npy files; empty: synthetic
-  std::string channel_order;  ///< "first", "last"; empty: as the file says, else first
+  std::string data;           ///< HDF5 file or folder of .npy files; empty: synthetic data
+  std::string channel_order;  ///< "first" or "last"; empty: as the file states, else first
   bool in_order = false;      ///< do not shuffle
   bool verify = false;        ///< compare the first step with an undivided run
   std::string against;        ///< dump to compare with instead of an undivided run; empty: none
-  bool quiet = false;         ///< no progress
+  bool quiet = false;         ///< show no progress
   bool times_ops = false;     ///< measure the time of each op too
   std::string dump;         ///< where to write the first step's loss and gradients; empty: nowhere
-  std::string loss_curve;   ///< a CSV file; empty: none
+  std::string loss_curve;   ///< CSV file for the loss of each step; empty: none
   std::string checkpoints;  ///< folder of checkpoints; empty: none are made
-  std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end, or when asked to stop
+  std::int64_t checkpoint_every = 100;  ///< in steps; 0: only at the end, or when asked to stop
   int keep = 3;                         ///< number of checkpoints to keep
   bool resume = false;                  ///< begin from the newest checkpoint, if there is one
   /// safetensors file of parameters to begin with, or to evaluate; empty: none
@@ -41,7 +41,7 @@ struct TrainingRequest {
 /// The result of a training.
 struct TrainingEnd {
   /// Complete on rank 0; other ranks lack details of the verification. Contains no steps if none
-  /// was left to do.
+  /// were left to do.
   Timings timings;
   bool stopped = false;  ///< stopped on request before the last step, with a checkpoint
 };

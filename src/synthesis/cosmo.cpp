@@ -31,8 +31,8 @@ double frequency(std::int64_t i, std::int64_t size) {
   return static_cast<double>(i <= size / 2 ? i : i - size) / static_cast<double>(size);
 }
 
-/// Multiplies each mode by the root of its power. The field then has mean 0 and variance sigma^2,
-/// averaged over all realizations of the noise.
+/// Multiplies each mode by the square root of its power, and by one common factor. The field then
+/// has mean 0 and variance sigma^2, averaged over all realizations of the noise.
 void shape_spectrum(std::vector<std::complex<double>>& modes, std::int64_t size,
                     const Cosmology& cosmology) {
   double total = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// Random density fields to learn from: a network predicts the parameters of a field's spectrum.
-// This is the task of CosmoFlow (Mathuriya et al., SC'18), with a theory that is simple enough to
-// generate fields. A field is Gaussian, so its power spectrum describes it completely:
+// Random density fields as training data. A network predicts the parameters from which a field was
+// generated. CosmoFlow (Mathuriya et al., SC'18) has this task too, but here the theory is simple
+// enough to generate fields. A field is Gaussian, so its power spectrum describes it completely:
 //
 //   P(k) ~ k^n / (1 + (k / k_eq)^2)^2  a primordial power law, bent at the scale k_eq of
 //                                      matter-radiation equality
@@ -18,7 +18,7 @@
 //   3        f, exponent of the growth                        0.4 .. 1
 //
 // A target is a parameter minus the parameter's mean, divided by its standard deviation. So a
-// network that always answers 0 has a mean squared error of 1.
+// network that always answers 0 has an expected mean squared error of 1.
 #include <array>
 #include <cstdint>
 #include <vector>

@@ -49,7 +49,8 @@ void transform_line(std::span<Complex> line, const std::vector<Complex>& roots) 
 void transform_cube(std::span<std::complex<double>> values, std::int64_t size,
                     FourierDirection direction) {
   const auto n = static_cast<std::size_t>(size);
-  SP_ASSERT(std::has_single_bit(n) && values.size() == n * n * n, "{} values for a cube of {}",
+  SP_ASSERT(std::has_single_bit(n) && values.size() == n * n * n,
+            "expected a cube whose side is a power of two, found {} values and side {}",
             values.size(), size);
   const std::vector<Complex> roots =
       roots_of_unity(n, direction == FourierDirection::Forward ? -1 : 1);

@@ -21,7 +21,7 @@ double dot(Vector a, Vector b) { return a.x * b.x + a.y * b.y; }
 double cross(Vector a, Vector b) { return a.x * b.y - a.y * b.x; }
 double length(Vector a) { return std::hypot(a.x, a.y); }
 
-/// u(X) = amplitude cos(2 pi wave . X + phase)
+/// The displacement u(X) = amplitude cos(2 pi wave . X + phase) at the position X.
 struct PlaneWave {
   Vector wave;
   Vector amplitude;
@@ -30,8 +30,9 @@ struct PlaneWave {
 
 constexpr std::uint64_t waves = 12;
 constexpr std::uint64_t most_periods = 4;
-/// The strain is the root mean square of the displacement's gradient over the square, all four
-/// components together. A strain of 0.3 tangles almost no cell, and 1.6 a quarter of the cells.
+/// The strain is the root mean square of the displacement's gradient over the whole mesh, with all
+/// four components together. A strain of 0.3 tangles almost no cell. A strain of 1.6 tangles a
+/// quarter of the cells.
 constexpr double least_strain = 0.3, most_strain = 1.6;
 
 /// Draws the waves of a displacement. Amplitudes fall with the wave number, so that all waves have
@@ -56,8 +57,8 @@ std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const Rand
   return displacement;
 }
 
-/// Returns the positions of the moved vertices in sides of the square, [size + 1][size + 1], y
-/// before x.
+/// Returns the positions of the moved vertices, as [size + 1][size + 1] with y before x. The unit
+/// is the side of the square.
 std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, std::int64_t size) {
   std::vector<Vector> vertices;
   for (std::int64_t j = 0; j <= size; ++j)
@@ -74,8 +75,8 @@ std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, st
 }
 
 struct Cell {
-  Vector rest, centre;               ///< centre before and after the move, in sides of the square
-  Vector lower, upper, left, right;  ///< edges, in lengths of an undistorted edge
+  Vector rest, centre;               ///< centre before and after the move; unit: side of the square
+  Vector lower, upper, left, right;  ///< edges after the move; unit: length of an undistorted edge
 
   bool tangled() const {
     return std::min({cross(lower, left), cross(lower, right), cross(upper, left),
@@ -144,7 +145,8 @@ MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index) {
 std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size,
                                 std::int64_t block) {
   SP_ASSERT(block > 0 && size % block == 0 && std::ssize(tangled) == size * size,
-            "blocks of size {} for {} labels", block, tangled.size());
+            "expected blocks that divide the mesh, found blocks of size {} and {} labels", block,
+            tangled.size());
   const std::int64_t blocks = size / block;
   std::vector<float> targets(tangled.size());
   for (std::int64_t y = 0, at = 0; y < size; ++y)

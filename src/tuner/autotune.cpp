@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Largest number of repetitions of one run because other processes used the machine.
+/// Most repetitions of one run that other processes disturbed.
 constexpr int most_repetitions = 2;
 
 // ---------------------------------------------------------------- plans
@@ -75,8 +75,8 @@ class Runner {
   Runner(const AutotuneRequest& request, Log& log, int repetitions)
       : request_(request), log_(log), repetitions_left_(repetitions) {}
 
-  /// Runs one training step on one rank and dumps its loss and gradients. All other runs are
-  /// compared with the dump.
+  /// Runs one training step on one rank and dumps its loss and gradients. The runs of the first
+  /// round are compared with the dump.
   void run_undivided(const Network& network) {
     Plan plan = uniform_plan(network, Decomposition::parse("N1"));
     plan.name = "undivided";
@@ -125,8 +125,9 @@ class Runner {
   }
   [[noreturn]] void fail(const LaunchResult& result, const std::string& name) {
     interrupted_ = result.interrupted;
-    throw Error(static_cast<ExitCode>(result.exit_code),
-                fmt::format("the run of {} failed with exit code {}", name, result.exit_code));
+    throw Error(
+        static_cast<ExitCode>(result.exit_code),
+        fmt::format("the run of the plan {} failed with exit code {}", name, result.exit_code));
   }
 
   std::vector<std::string> arguments(const fs::path& plan,
@@ -190,7 +191,8 @@ Measured summarize(const std::vector<Run>& runs) {
   return measured;
 }
 
-/// Keeps the round with the middle median as timings.json, and removes the other rounds' files.
+/// Keeps the file of the round with the middle median as timings.json, and removes the files of the
+/// other rounds.
 void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
   std::vector<int> order(runs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -203,8 +205,8 @@ void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::
   fs::rename(runner.timings_of(tuned, middle), tuned.folder / "timings.json");
 }
 
-/// Runs all plans in each round, so that a drift of the machine affects all alike. A baseline that
-/// fails is left out, with the reason.
+/// Runs all plans in each round, so that a drift of the machine affects all plans alike. A baseline
+/// that fails is left out, with the reason.
 void measure(AutotuneResult& result, Runner& runner, int rounds) {
   std::vector<std::vector<Run>> runs(result.plans.size());
   for (int round = 0; round < rounds; ++round) {
@@ -277,7 +279,7 @@ PlanningOptions planning_options(const AutotuneRequest& request) {
   return options;
 }
 
-/// Plans, measures and writes the plans: everything before the first run.
+/// Makes the plans, measures the kernels and transfers that they need, and writes their files.
 void plan_runs(AutotuneResult& result, const AutotuneRequest& request, Measuring& measuring,
                const std::optional<Drift>& drift, Log& log) {
   PlannedOnMeasurements planned = plan_and_measure(

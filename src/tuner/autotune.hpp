@@ -1,7 +1,7 @@
 #pragma once
-// The autotune command: plans and measures in turns until everything that the best plans need is
-// measured. Then runs the recommended plan and its baselines, and compares each with an undivided
-// run.
+// The autotune command. It plans and measures in turns until everything that the best plans need is
+// measured. It then runs the recommended plan and its baselines, and compares each with an
+// undivided run.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -33,7 +33,7 @@ struct TunedPlan {
   std::string name;                  ///< "recommended", or the baseline's name
   std::vector<std::string> aliases;  ///< baselines that are the same plan
   std::optional<Plan> plan;
-  std::string not_run;  ///< why it was not measured; empty if it was
+  std::string not_run;  ///< why the plan was not measured; empty if it was
   std::optional<Measured> measured;
   std::filesystem::path folder;  ///< holds plan.json and timings.json (of the middle round)
 };
@@ -44,7 +44,7 @@ struct AutotuneResult {
   MachineProfile machine;
   PlanningResult planning;
   std::vector<TunedPlan> plans;  ///< the recommended one first
-  bool reused = false;           ///< the measurements were in the folder already
+  bool reused = false;           ///< whether the measurements were in the folder already
   /// Returns the baselines that were faster than the recommended plan in every round, and by more
   /// than 1 % in the median. Reports name them beside the recommended plan.
   std::vector<const TunedPlan*> faster() const;

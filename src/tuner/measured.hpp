@@ -14,13 +14,13 @@ namespace stratplan {
 
 /// Measurements of real training with one plan.
 struct Measured {
-  Seconds median{};  ///< of the rounds' medians
-  Seconds p10{};     ///< over the steps of all rounds
+  Seconds median{};  ///< median of the rounds' medians
+  Seconds p10{};     ///< 10th percentile of the steps of all rounds
   Seconds p90{};
   std::vector<Seconds> rounds;  ///< median of each round
   std::size_t samples = 0;
   double foreign_load = 0;  ///< fraction of the cores that other processes used, in the worst round
-  double loss = 0;          ///< of the first step
+  double loss = 0;          ///< loss of the first step
   VerificationResult verification;  ///< of the first step, compared with the undivided run
 };
 

@@ -31,7 +31,7 @@ class MeasuringTurn {
       : lock_(::open((cache_folder() / "measuring.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC,
                      0666)) {
     if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-    log.note("another stratplan measures this machine: waiting for its end");
+    log.note("waiting until another stratplan process has measured this machine");
     ::flock(lock_, LOCK_EX);
   }
   ~MeasuringTurn() { ::close(lock_); }
@@ -44,8 +44,8 @@ class MeasuringTurn {
 
 constexpr int threads_per_rank = 1;
 
-/// Largest number of turns of planning and measuring. Only a defect could reach it: the turns end
-/// by themselves, because each turn measures something new.
+/// Most turns of planning and measuring. The turns end by themselves, because each turn measures
+/// something new, so only a defect could reach this number.
 constexpr int most_turns = 12;
 
 std::filesystem::path scratch_file(const std::string& name) {
@@ -80,7 +80,7 @@ bool Measuring::measure_missing(const Network& network, const std::vector<const 
   measure(request, local_machine_path(ranks_));
   const MachineProfile now = known();
   for (const Kernel& kernel : request.kernels)
-    SP_ASSERT(now.kernels.contains(kernel.key()), "{} was asked for, but not measured",
+    SP_ASSERT(now.kernels.contains(kernel.key()), "the kernel {} was requested, but not measured",
               kernel.key());
   return true;
 }

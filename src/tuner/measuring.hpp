@@ -29,7 +29,7 @@ class Measuring {
   /// lacks. Returns whether any was missing.
   bool measure_missing(const Network& network, const std::vector<const Plan*>& plans);
   /// Measures a few of the plan's kernels again, and leaves the local profile as it is. Returns the
-  /// machine's drift since it was profiled; nothing if there is none.
+  /// machine's drift since it was profiled; nothing if none was found.
   std::optional<Drift> find_drift(const Network& network, const Plan& plan);
 
  private:

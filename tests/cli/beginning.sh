@@ -137,9 +137,9 @@ fi
 # Inputs are checked before the program waits to read them.
 mkfifo "$scratch/fifo"
 for way in run launch; do
-  expect 3 "^stratplan: .*fifo: expected a file, this is a pipe" sp $way "$scratch/fifo" --steps 1
+  expect 3 "^stratplan: .*fifo: expected a file, but this is a pipe" sp $way "$scratch/fifo" --steps 1
 done
-expect 3 "^stratplan: .*fifo: expected a file, this is a pipe" sp launch "$plan" --threads --steps 1 --data "$scratch/fifo"
-expect 3 "^stratplan: .*: expected a file, this is a pipe" sp plan <(cat "$data/small.json") -n 2
+expect 3 "^stratplan: .*fifo: expected a file, but this is a pipe" sp launch "$plan" --threads --steps 1 --data "$scratch/fifo"
+expect 3 "^stratplan: .*: expected a file, but this is a pipe" sp plan <(cat "$data/small.json") -n 2
 expect 0 "" sp plan - -n 2 <"$data/small.json"
 finish

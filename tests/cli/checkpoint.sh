@@ -50,8 +50,8 @@ expect 2 "holds checkpoints already" "${one[@]}" --steps 2 --checkpoint "$scratc
 expect 2 "needs the --checkpoint folder" "${one[@]}" --steps 2 --resume
 expect 2 "first step" "${one[@]}" --steps 2 --resume --checkpoint "$scratch/whole" --verify
 expect 2 "nesterov needs a --momentum" "${one[@]}" --steps 2 --nesterov --momentum 0
-expect 3 "checkpoint has optimizer adamw, this run momentum" "${one[@]}" --steps 20 --resume --checkpoint "$scratch/whole"
-expect 3 "checkpoint has seed 1, this run 5" "${one[@]}" --steps 20 --optimizer adamw --seed 5 --resume --checkpoint "$scratch/whole"
+expect 3 "checkpoint has optimizer adamw, this run has momentum" "${one[@]}" --steps 20 --resume --checkpoint "$scratch/whole"
+expect 3 "checkpoint has seed 1, this run has 5" "${one[@]}" --steps 20 --optimizer adamw --seed 5 --resume --checkpoint "$scratch/whole"
 expect 0 "nothing left to do" "${one[@]}" --steps 12 --resume --checkpoint "$scratch/whole" --optimizer adamw
 expect 3 "does not divide into 3 micro-batches" "${one[@]}" --steps 1 --accumulate 3
 expect 0 "" "${one[@]}" --steps 1 --accumulate 2 --verify

@@ -27,7 +27,7 @@ expect 0 "" sp launch "$scratch/two.json" --threads --data "$scratch/mesh" --ste
 expect 3 "cosmo/x\.npy: expected an array \(samples, 18, 16, 16\), found \(2, 4, 8, 8, 8\)" sp run "$scratch/one.json" --data "$scratch/cosmo" --steps 1
 expect 3 "nowhere" sp run "$scratch/one.json" --data "$scratch/nowhere.npy" --steps 1
 truncate -s -100 "$scratch/mesh/y.npy"
-expect 3 "mesh/y\.npy: expected [0-9]+ bytes by its header, found" sp run "$scratch/one.json" --data "$scratch/mesh" --steps 1
+expect 3 "mesh/y\.npy: expected [0-9]+ bytes according to its header, found" sp run "$scratch/one.json" --data "$scratch/mesh" --steps 1
 
 # 64-bit labels, one of which is a valid class only in its low 32 bits.
 npy() { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2), }"; }
@@ -67,7 +67,7 @@ for way in launch "launch --threads" run; do
 done
 
 mkfifo "$scratch/fifo.npy"
-expect 3 "fifo\.npy: expected a file, this is a pipe" timeout 60 "$program" run "$scratch/one.json" --forward --weights none --data "$scratch/fifo.npy" -o "$scratch/out.npy"
+expect 3 "fifo\.npy: expected a file, but this is a pipe" timeout 60 "$program" run "$scratch/one.json" --forward --weights none --data "$scratch/fifo.npy" -o "$scratch/out.npy"
 
 if sp doctor --json | grep -q '"hdf5":{"built":true'; then
   expect 0 "" sp data mesh -o "$scratch/mesh.h5" --samples 8 --size 16 --block 4
@@ -76,7 +76,7 @@ if sp doctor --json | grep -q '"hdf5":{"built":true'; then
     cp "$scratch/mesh.h5" "$scratch/cut.h5"
     changed "$way, HDF5" "$scratch/cut\.h5: $cut_short" truncate -s 5000 "$scratch/cut.h5" -- $way "$scratch/two.json" --data "$scratch/cut.h5"
   done
-  expect 3 "cut\.h5: expected an HDF5 file: .*eof = 5000" sp run "$scratch/one.json" --data "$scratch/cut.h5" --steps 1
+  expect 3 "cut\.h5: expected an HDF5 file, but .*eof = 5000" sp run "$scratch/one.json" --data "$scratch/cut.h5" --steps 1
   echo "no HDF5" >"$scratch/text.h5"
   expect 3 "text\.h5: expected an HDF5 file" sp run "$scratch/one.json" --data "$scratch/text.h5" --steps 1
 else

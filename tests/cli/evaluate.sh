@@ -35,7 +35,7 @@ check "and prints it once" test "$(grep -c samples "$scratch/stdout")" = 1
 expect 2 "needs the --checkpoint folder" "${evaluate[@]}"
 expect 2 "evaluate" "${evaluate[@]}" --checkpoint "$scratch/state" --verify
 expect 3 "expected a folder of checkpoints" "${evaluate[@]}" --checkpoint "$scratch/nowhere"
-expect 3 "has network normalized, this run small" "${evaluate[@]}" --checkpoint "$scratch/trained"
+expect 3 "has network normalized, this run has small" "${evaluate[@]}" --checkpoint "$scratch/trained"
 sed '/running_momentum/d' "$data/normalized.json" >"$scratch/forgetful.json"
 expect 0 "" sp plan "$scratch/forgetful.json" -n 1 -o "$scratch/forgetful_plan.json"
 expect 3 "/running_momentum.*needs running statistics" sp run "$scratch/forgetful_plan.json" --evaluate --checkpoint "$scratch/state"

@@ -57,7 +57,7 @@ check "what follows a file is the network" cmp -s <(head -1 "$scratch/s.csv") <(
 expect 0 "" sp scale tiny -n 1,2
 check "one note on several numbers of ranks" grep -q "not been measured with 1, 2 ranks" "$scratch/stderr"
 check "it is said once" test "$(grep -c 'not been measured' "$scratch/stderr")" = 1
-expect 2 "ends neither in" sp scale tiny -m "$machine" -n 1,2 -o "$scratch/s.png"
+expect 2 "must end in .csv" sp scale tiny -m "$machine" -n 1,2 -o "$scratch/s.png"
 expect 2 "found \"0\"" sp scale tiny -m "$machine" -n 0
 expect 5 "" sp scale tiny -m "$machine" -n 1 -o "/dev/null/s.csv"
 finish

@@ -35,7 +35,7 @@ for system in slurm lsf flux; do
   ln -sf "$program" "$odd/stratplan"
   runs $system "$odd/stratplan" cluster.json
   for control in $'\n' $'\r' $'\t' $'\e' $'\x7f'; do
-    expect 2 'expected a word without control characters, .*: found "a\\x[0-9a-f]{2}#SBATCH --uid=0"' sp profile --job $system -o "a$control#SBATCH --uid=0"
+    expect 2 'expected a word of a command line to have no control characters, found "a\\x[0-9a-f]{2}#SBATCH --uid=0"' sp profile --job $system -o "a$control#SBATCH --uid=0"
     check "$system: no script" test ! -s "$scratch/stdout"
   done
 done

@@ -62,7 +62,7 @@ odd 's/1e-5/4/'
 expect 3 'odd\.json: at /levels/0/latency_seconds: expected a number from 0 to 1 in seconds \(4 us is 4e-6\), found 4$' "${plan_on_odd[@]}"
 odd 's/1e-5/1e-7/; s/: 1e9}/: 1e11}/'
 expect 0 'odd\.json: at /levels/0: node is faster than core, the level inside it' "${plan_on_odd[@]}"
-check "hidden is asked for" grep -q 'odd\.json: "hidden" is not stated' "$scratch/stderr"
+check "hidden is asked for" grep -q 'odd\.json: the key "hidden" is missing' "$scratch/stderr"
 odd 's/"levels"/"hidden": 0, "levels"/'
 expect 0 "published rates" "${plan_on_odd[@]}"
 check "and not if it is stated, be it 0" test "$(grep -c hidden "$scratch/stderr")" = 0

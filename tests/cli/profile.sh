@@ -30,7 +30,7 @@ for call in 1 2 3; do
   check "call $call: few kernels are measured again" test "$(measured)" -le 8
   check "call $call: the profile stays" cmp -s "$scratch/fast.json" "$machine"
   for place in stdout results/report.md; do
-    check "call $call: $place says so" grep -qE "Kernels take [0-9.]+ times as long as when the machine was profiled \([1-8] measured again, [0-9.]+ to [0-9.]+\): " "$scratch/$place"
+    check "call $call: $place says so" grep -qE "Kernels take [0-9.]+ times as long as when the machine was profiled \([1-8] kernels measured again, ratios from [0-9.]+ to [0-9.]+\): " "$scratch/$place"
   done
   check "call $call: it is recorded" grep -q '^ "drift": {$' "$scratch/results/machine.json"
 done

@@ -418,9 +418,10 @@ TEST(Import, ComputesNoMoreThanAModelIsWorth) {
     const char *weights, *says;
   };
   const Row table[] = {
-      {filled, 268435456, "w", "y.weights: w (ConstantOfShape, opset 13): computing "},
-      {expanded, 268435456, "w", "y.weights: w (Expand, opset 13): computing "},
-      {doubled, std::int64_t{1} << 30, "c30", "y.weights: c30 (Concat, opset 13): computing "}};
+      {filled, 268435456, "w", "y.weights: w (ConstantOfShape, opset 13): cannot compute "},
+      {expanded, 268435456, "w", "y.weights: w (Expand, opset 13): cannot compute "},
+      {doubled, std::int64_t{1} << 30, "c30",
+       "y.weights: c30 (Concat, opset 13): cannot compute "}};
   for (const Row& row : table) {
     multiplied(row.model, row.inputs, row.weights);
     EXPECT_NO_THROW(imported(row.model)) << "values are not needed";
@@ -448,13 +449,12 @@ TEST(Import, RefusesConstantsThatAreNone) {
   text.model.mutable_graph()->mutable_initializer(1)->set_data_type(onnx::TensorProto::STRING);
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   EXPECT_THAT(refusal(range({least}, {0}, {1})),
-              HasSubstr("r (Range, opset 13): a range from -92"));
+              HasSubstr("r (Range, opset 13): the range from -92"));
   EXPECT_THAT(refusal(range({}, {0}, {1})),
-              HasSubstr("r (Range, opset 13): a range whose start, limit or step has 0 elements, "
-                        "expected one"));
-  EXPECT_THAT(refusal(twice),
-              HasSubstr("t (Transpose, opset 13): perm (0, 0), which is no permutation"));
-  EXPECT_THAT(refusal(nan), HasSubstr("where an integer belongs"));
+              HasSubstr("r (Range, opset 13): expected one element each as start, limit and step "
+                        "of the range, found 0"));
+  EXPECT_THAT(refusal(twice), HasSubstr("t (Transpose, opset 13): perm (0, 0) is no permutation"));
+  EXPECT_THAT(refusal(nan), HasSubstr("expected a number that fits a 64-bit integer, found 1e+30"));
   EXPECT_THAT(refusal(negative), HasSubstr("tensor bad: an extent of -4"));
   EXPECT_THAT(refusal(text),
               HasSubstr("tensor bad: expected numbers, found the element type STRING"));
@@ -504,7 +504,8 @@ TEST(Import, FilesThatAreNoModelsAreRefused) {
               MatchesRegex(".*the file ends early, after 40 of at least [0-9]+ bytes"));
   std::string odd = whole;
   odd[0] = '\x0f';  // a field of a kind that does not exist
-  EXPECT_THAT(message(folder.write("odd.onnx", odd)), HasSubstr("it can not be parsed as one"));
+  EXPECT_THAT(message(folder.write("odd.onnx", odd)),
+              HasSubstr("the file can not be parsed as an ONNX model"));
   // Truncated anywhere, the file gives a model or a message, never a crash.
   for (std::size_t length = 0; length < whole.size(); ++length) try {
       import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)),

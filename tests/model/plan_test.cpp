@@ -196,21 +196,21 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
   };
   const Row table[] = {
       {"}",
-       "layer conv1 has no decomposition: expected it under \"layers\", or a \"decomposition\" for "
-       "all others"},
+       "layer conv1 has no decomposition: expected one under \"layers\", or a "
+       "\"decomposition\" for all layers that are not listed"},
       {R"(, "layers": {"conv1": {"grid": "N2"}}})",
-       "at /layers: layer bn1 has no decomposition: expected it under \"layers\", or a "
-       "\"decomposition\" for all others"},
+       "at /layers: layer bn1 has no decomposition: expected one under \"layers\", or a "
+       "\"decomposition\" for all layers that are not listed"},
       {R"(, "layers": {"conv3": {"grid": "N2"}}})",
        "at /layers/conv3: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "layers": {"data": {"grid": "N2"}}})",
        "at /layers/data: an input layer has no decomposition: its consumers load their own parts"},
       {R"(, "decomposition": "N3"})",
-       "at /decomposition: expected a grid of the plan's 2 ranks, found N3, which has 3"},
+       "at /decomposition: expected a grid of the plan's 2 ranks, found N3 with 3 ranks"},
       {R"(, "layers": {"conv1": {"grid": "N4"}}})",
-       "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4, which has 4"},
+       "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4 with 4 ranks"},
       {R"(, "layers": {"fc": {"grid": "H2"}}})",
-       "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial "
+       "at /layers/fc: layer fc: the kernel of a fully connected layer covers the whole spatial "
        "extent, which H2 would split"},
       {R"(, "layers": {"fc": {"grid": "H2", "landing": "sideways"}}})",
        "at /layers/fc/landing: expected one of \"reduce_scatter\", \"all_reduce\", found "
@@ -224,16 +224,18 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
        "product 4"},
       {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2],
           "transfers": {"messages": [{"from_bytes": 8, "way": "mpi"}]}}}})",
-       "at /execution/ways/transfers/messages: expected sizes in ascending order from 0"},
+       "at /execution/ways/transfers/messages: expected entries whose \"from_bytes\" ascend from "
+       "0"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
        "at /execution/slabs/1: layer conv1 has no interior to compute while its halo arrives: "
        "its input is data that the rank loads, so it receives no halo"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})",
        "at /execution/slabs/0: layer pool1 has no interior to compute while its halo arrives: it "
-       "is no convolution"},
+       "is not a convolution"},
       {R"(, "decomposition": "N2", "execution": {"slabs": ["conv2"]}})",
        "at /execution/slabs/0: layer conv2 has no interior to compute while its halo arrives: with "
-       "N2 behind N2, no rank receives input that only some of its outputs read"},
+       "decomposition N2 behind a producer with decomposition N2, no rank receives input that only "
+       "some of its outputs read"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})",
        "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv1", "loss"]}})",
@@ -245,12 +247,12 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
        "at /execution/sharding: expected an integer from 0 to 3, found 4"},
       {R"(, "decomposition": "N2", "training": {"optimizer": "lars"},
           "execution": {"sharding": 1}})",
-       "at /execution/sharding: sharding 1 needs an optimizer that looks at each element alone: "
-       "lars takes the norms of whole tensors"},
+       "at /execution/sharding: sharding stage 1 needs an optimizer that treats each element "
+       "separately, but lars takes the norms of whole tensors"},
       {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})",
        "at /execution/bucket_bytes: expected an integer >= 1, found 0"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})",
-       "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
+       "at /stages/0/ranks: expected the plan's 2 ranks, since a plan has only one stage"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 2, "layers": ["data", "conv1"]}]})",
        "at /stages/0/layers: layer bn1 is missing; a plan has one stage, which lists all "
        "layers"},
@@ -277,8 +279,8 @@ TEST(ReadPlan, NamesBothNetworksIfTheyDiffer) {
   EXPECT_EQ(
       message_of<InputError>([&] { read_plan(folder / "p.json"); }),
       folder / "p.json" +
-          ": at /network/fingerprint: this plan is for a network (or batch) with fingerprint " +
-          network.fingerprint() + ", but tiny with batch 6 has " + found);
+          ": at /network/fingerprint: this plan is for a network and batch with fingerprint " +
+          network.fingerprint() + ", but tiny with batch 6 has fingerprint " + found);
 }
 
 }  // namespace

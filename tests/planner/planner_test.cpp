@@ -192,7 +192,8 @@ TEST(Planner, InfeasibleSaysWhatWouldDo) {
   int ranks = 0;
   const std::size_t offer = message.find(" MiB; ");
   ASSERT_NE(offer, std::string::npos) << message;
-  ASSERT_EQ(std::sscanf(message.c_str() + offer, " MiB; %d ranks would do", &ranks), 1) << message;
+  ASSERT_EQ(std::sscanf(message.c_str() + offer, " MiB; %d ranks would be enough", &ranks), 1)
+      << message;
   EXPECT_EQ(why_not(too_little, ranks), "no exception");
 }
 

@@ -66,7 +66,7 @@ TEST(Solve, BadTablesSayWhere) {
       {"/nodes", "3", "table.json: at /nodes: expected an array"},
       {"/colour", "3", "table.json: at /colour: unknown key"},
       {"/nodes/0/weight", "3", "at /nodes/0/weight: unknown key"},
-      {"/nodes/0/name", "\"b\"", "at /nodes/1/name: a second node \"b\""},
+      {"/nodes/0/name", "\"b\"", "at /nodes/1/name: another node is also named \"b\""},
       {"/nodes/0/name", "3", "at /nodes/0: expected a key \"name\""},
       {"/nodes/1/cost", "[]", "at /nodes/1/cost: expected at least one"},
       {"/nodes/1/cost/2", "-1", "at /nodes/1/cost/2: expected a number of at least 0"},

@@ -101,7 +101,7 @@ TEST(ClusterProfile, NeedsTwoRanksAndATeamOfItsLayout) {
                 profile({1, 1});
               }),
               "links are measured between at least 2 ranks, but 1 was started");
-    EXPECT_DEATH(profile({2, 1}), "a layout of 2 ranks for a team of 1");
+    EXPECT_DEATH(profile({2, 1}), "the layout has 2 ranks, but the team has 1");
   });
 }
 

@@ -104,7 +104,7 @@ TEST(Compare, SaysThatReplayedOpsHaveNoTimes) {
     compare(c.planned, timings, c.machine, "timings.json");
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("this run replayed them in CUDA graphs"),
+    EXPECT_NE(std::string(error.what()).find("this run replayed the ops in CUDA graphs"),
               std::string::npos)
         << error.what();
   }

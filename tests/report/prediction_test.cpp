@@ -50,8 +50,8 @@ TEST(Layers, OnlyLayersThatReadRowsOfOthersHaveHalos) {
             "of the interior: " +
                 last);
   EXPECT_EQ(text("N2"),
-            "communication goes on beside kernels; redistributions overlapped with the outputs "
-            "that need none of them: " +
+            "communication goes on beside kernels; layers whose redistribution overlaps "
+            "computation of the outputs that need none of it: " +
                 last);
 }
 

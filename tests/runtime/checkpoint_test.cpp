@@ -227,12 +227,12 @@ TEST(Checkpoint, OfAnotherTrainingIsRefused) {
   const auto message = [&](const Network& network, std::uint64_t seed = settings.seed) {
     return test::message_of([&] { resumed(network, "N1", 1, folder.path(), seed); });
   };
-  EXPECT_THAT(message(renamed), HasSubstr("this checkpoint has network tiny, this run mini"));
+  EXPECT_THAT(message(renamed), HasSubstr("this checkpoint has network tiny, this run has mini"));
   EXPECT_THAT(message(tiny({.optimizer = OptimizerKind::Adam})),
-              HasSubstr("this checkpoint has optimizer momentum, this run adam"));
-  EXPECT_THAT(message(tiny(), 4), HasSubstr("this checkpoint has seed 3, this run 4"));
+              HasSubstr("this checkpoint has optimizer momentum, this run has adam"));
+  EXPECT_THAT(message(tiny(), 4), HasSubstr("this checkpoint has seed 3, this run has 4"));
   EXPECT_THAT(message(read_network("tiny", {.batch = 8, .input_size = {}, .training = {}})),
-              HasSubstr("this checkpoint has batch 4, this run 8"));
+              HasSubstr("this checkpoint has batch 4, this run has 8"));
   EXPECT_THAT(message(other), HasSubstr("this file has no tensor conv9.weights"));
   EXPECT_THAT(message(steeper), HasSubstr("this checkpoint has fingerprint"));
 }

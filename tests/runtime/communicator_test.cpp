@@ -344,7 +344,7 @@ TEST(Sockets, ALostRankIsNamed) {
     if (communicator.rank() == 0) communicator.exchange(Stream::Halo, {}, {&receive, 1}, 0);
   };
   EXPECT_EQ(failure({"sockets", run_sockets}, 2, left_alone),
-            "rank 0 has lost rank 1: it has ended");
+            "rank 0 has lost rank 1: that rank has ended");
 }
 
 TEST_P(CommunicatorOver, AllToAllOfRandomSizes) {

@@ -280,7 +280,7 @@ TEST(Npy, HeadersAreReadStrictly) {
       {"another format", std::string(200, 'x'), "does not begin like one"},
       {"a later version", std::string("\x93NUMPY\x09\x00", 8) + std::string(20, ' '), "found 9"},
       {"truncated in the header", npy(good, 24).substr(0, 40), "ends before"},
-      {"truncated", npy(good, 23), "expected 94 bytes by its header, found 93"},
+      {"truncated", npy(good, 23), "expected 94 bytes according to its header, found 93"},
       {"too long", npy(good, 25), "found 95"},
       {"Fortran order", npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", 24),
        "C order"},
@@ -451,7 +451,7 @@ TEST(FileData, LabelsAreIntegersAndTargetsNeedNotBe) {
   EXPECT_THAT(message_of<InputError>([&] {
                 FileData(loads, {path, {}, 1, false});
               }),
-              HasSubstr("y.npy: expected labels: integers"));
+              HasSubstr("y.npy: expected integers as labels"));
   loads[1] = {LoadOp::What::Targets, loads[0].region, loads[0].global, 0};
   FileData(loads, {path, {}, 1, false}).check_labels(0, 1);
 }
@@ -568,7 +568,7 @@ TEST(FileData, OnlyRegularFilesAreRead) {
     EXPECT_EQ(message_of<InputError>([&] {
                 FileData(loads_of_whole(1), {path, {}, 1, false});
               }),
-              file + ": expected a file, this is a pipe");
+              file + ": expected a file, but this is a pipe");
   }
 }
 

@@ -89,7 +89,7 @@ TEST(Forward, WeightsMustBeTheNetworks) {
   write_safetensors(other.weights,
                     {{other.network.layers[1].name + ".weights", {3, 1, 1, 1, 1}, {1, 2, 3}}});
   EXPECT_THAT(test::message_of<InputError>([&] { other.outputs("N1"); }),
-              HasSubstr("the tensor has 3 elements in the file, 2 in the network"));
+              HasSubstr("the tensor has 3 elements in the file, and 2 in the network"));
 }
 
 TEST(Forward, SamplesMustFillABatch) {

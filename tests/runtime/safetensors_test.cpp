@@ -77,7 +77,7 @@ TEST_F(Safetensors, BadFilesAreInputErrors) {
        "at /a/data_offsets"},
       {"bytes behind the last tensor",
        R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})", "abcdef",
-       "expected 4 bytes of values by its header, found 6"},
+       "expected 4 bytes of values according to its header, found 6"},
       {"shape and size", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})", "abcd",
        "at /a/data_offsets"},
       {"overflow",

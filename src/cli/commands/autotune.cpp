@@ -104,15 +104,16 @@ void print(const AutotuneResult& result, const AutotuneRequest& request) {
 void check_verified(const AutotuneResult& result) {
   for (const TunedPlan& tuned : result.plans)
     if (tuned.measured && !tuned.measured->verification.passed)
-      throw ValidationError(fmt::format("{} differs from the undivided run", tuned.name));
+      throw ValidationError(
+          fmt::format("the plan {} gives other results than the undivided run", tuned.name));
 }
 
 AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& command_line) {
   const Network network = options.network.read();
   if (network.local_statistics && options.ranks > 1)
     throw InputError(options.network.source, "/statistics_samples",
-                     "autotune verifies all plans, but with \"local\" their losses and gradients "
-                     "differ; expected a number of samples, or \"all\" (--statistics)");
+                     "autotune verifies all plans, but with \"local\" statistics their losses and "
+                     "gradients differ; expected a number of samples, or \"all\" (--statistics)");
   AutotuneRequest request;
   request.network = options.network.source;
   request.overrides = options.network.overrides();

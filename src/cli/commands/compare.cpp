@@ -30,20 +30,23 @@ void check_match(const CompareOptions& options, const PlanAndNetwork& planned,
   };
   const Plan& plan = planned.plan;
   require(timings.batch == planned.network.batch, "/plan/batch",
-          fmt::format("measured with batch {}, but the plan has {}", timings.batch,
+          fmt::format("measured with batch {}, but the plan has batch {}", timings.batch,
                       planned.network.batch));
-  require(timings.ranks == plan.ranks, "/plan/ranks",
-          fmt::format("measured on {} ranks, but the plan has {}", timings.ranks, plan.ranks));
-  require(timings.network_fingerprint == planned.network.fingerprint(), "/plan/network_fingerprint",
-          fmt::format("measured with another network ({}) than the plan's ({})",
-                      timings.network_fingerprint, planned.network.fingerprint()));
-  require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint",
-          fmt::format("measured with another plan ({}) than {}", timings.plan_name, options.plan));
-  // An estimated profile is named "local", so its name cannot be compared.
   require(
-      timings.machine_name == machine.name || machine.name == "local", "/machine/name",
-      fmt::format("measured on the machine {}, but the prediction is for {}; choose with --machine",
-                  timings.machine_name, machine.name));
+      timings.ranks == plan.ranks, "/plan/ranks",
+      fmt::format("measured on {} ranks, but the plan has {} ranks", timings.ranks, plan.ranks));
+  require(
+      timings.network_fingerprint == planned.network.fingerprint(), "/plan/network_fingerprint",
+      fmt::format("measured with another network (fingerprint {}) than the plan's (fingerprint {})",
+                  timings.network_fingerprint, planned.network.fingerprint()));
+  require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint",
+          fmt::format("measured with the plan {}, which differs from {}", timings.plan_name,
+                      options.plan));
+  // An estimated profile is named "local", so its name cannot be compared.
+  require(timings.machine_name == machine.name || machine.name == "local", "/machine/name",
+          fmt::format("measured on the machine {}, but the prediction is for {}; --machine chooses "
+                      "another machine",
+                      timings.machine_name, machine.name));
 }
 
 Json times_to_json(const LayerTimes& times) {

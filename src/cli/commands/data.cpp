@@ -24,7 +24,7 @@ struct DataOptions {
   std::string output;
   std::int64_t samples = 64;
   std::int64_t size = 0;
-  std::int64_t block = 32;  ///< mesh only: side, in cells, of the square per output position
+  std::int64_t block = 32;  ///< mesh only: side in cells of the square of one output position
   bool labels = false;      ///< mesh only: y holds one class per cell
   std::uint64_t seed = 1;
   bool json = false;
@@ -123,7 +123,7 @@ CLI::App* add_kind(CLI::App& data, const char* name, const char* description, Da
 }
 
 constexpr const char* mesh_footer =
-    R"(x: 18 channels that describe each cell (src/synthesis/mesh.hpp lists them).
+    R"(x: 18 channels that describe each cell, as listed in src/synthesis/mesh.hpp.
 y: 1 where a cell is tangled, else 0, arranged as the mesh networks predict it: block * block
 channels at each of (size / block)^2 positions. With --labels, y is one class per cell.
 Examples:
@@ -155,9 +155,10 @@ void add_data(CLI::App& program, const CommandLine&) {
                  "write one class per cell into y, for a cross-entropy over positions");
   mesh->footer(mesh_footer);
   mesh->callback([mesh_options] { make_mesh(*mesh_options); });
-  CLI::App* cosmo = add_kind(
-      *data, "cosmo", "Gaussian random 3-D density fields, to be told apart by their spectrum",
-      *cosmo_options, 64);
+  CLI::App* cosmo =
+      add_kind(*data, "cosmo",
+               "3-D Gaussian random density fields; the targets are parameters of their spectrum",
+               *cosmo_options, 64);
   cosmo->footer(cosmo_footer);
   cosmo->callback([cosmo_options] { make_cosmo(*cosmo_options); });
 }

@@ -33,7 +33,7 @@ struct Finding {
   bool good = false;
   bool required = false;  ///< a normal job cannot run without it
   std::string description;
-  std::string remedy;                             ///< printed if `good` is false: usually a command
+  std::string remedy;  ///< what helps if `good` is false; usually a command
   std::map<std::string, std::string> versions{};  ///< versions of packages, by name
 };
 
@@ -49,17 +49,18 @@ std::vector<Finding> what_was_built() {
           part("cpu", cpu_part(), true, "apt-get install libdnnl-dev" + rebuild),
           part("mpi", mpi_part(), true, "apt-get install libopenmpi-dev openmpi-bin" + rebuild),
           {"launch", true, false,
-           "ranks without MPI: processes over sockets, threads of one process", ""},
+           "ranks without MPI: processes that talk over sockets, or threads of one process", ""},
           part("hdf5", hdf5_part(), false, "apt-get install libhdf5-dev" + rebuild),
           {"onnx", onnx_built(), false,
-           onnx_built() ? "models as networks: stratplan import"
-                        : "not built: -DSTRATPLAN_WITH_ONNX=ON",
+           onnx_built() ? "ONNX models can be used as networks; stratplan import converts them"
+                        : "not built; configure with -DSTRATPLAN_WITH_ONNX=ON",
            "apt-get install protobuf-compiler libprotobuf-dev libonnx-dev" + rebuild},
           part("cuda", cuda_part(), false,
                "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
 }
 
-/// Names of the shipped files in `folder`, ascending; empty if the program's data cannot be found.
+/// Returns the names of the shipped files in `folder`, ascending. The list is empty if the
+/// program's data cannot be found.
 std::vector<std::string> shipped(const std::string& folder) {
   std::vector<std::string> names;
   try {
@@ -96,14 +97,15 @@ Finding local_profiles() {
     }
   }
   return {"local profile", !list.empty(), false,
-          list.empty() ? "none yet: predictions are estimates" : list,
+          list.empty() ? "none measured yet, so predictions are estimates" : list,
           "stratplan profile NETWORK -n RANKS -b BATCH"};
 }
 
-/// Only Open MPI's mpirun is started by this program. Others take other options.
+/// Returns a remark on an mpirun that is not Open MPI's. This program does not start such an
+/// mpirun, because its options differ.
 std::string how_it_is_called() {
   return mpi_part().built && !built_with_open_mpi()
-             ? ", not of Open MPI: call it yourself, or ranks communicate over sockets"
+             ? ", which is not Open MPI's: call it yourself, else ranks communicate over sockets"
              : "";
 }
 
@@ -162,7 +164,8 @@ void diagnose(bool json) {
     fmt::print("{}\n\n", version_text());
     print("built", built);
     print("found", found);
-    if (missing.empty()) fmt::print("\nready: stratplan autotune resnet50 --ranks 2 --batch 8\n");
+    if (missing.empty())
+      fmt::print("\nready; for example, run stratplan autotune resnet50 --ranks 2 --batch 8\n");
   }
   flush_standard_output();
   if (!missing.empty()) throw EnvironmentError("not ready for a normal job; missing: " + missing);

@@ -37,11 +37,11 @@ LayerIndex layer_called(const std::string& name, const Network& network) {
 constexpr const char* explain_legend =
     R"(Milliseconds of one step if kernels hide no communication; all other layers stay as planned.
 sums: collectives that kernels wait for (partial sums, statistics). reduction: sums of gradients.
-halo: exchanges between layers that are split alike. redistribution: between layers that are not.
+halo: exchanges between layers that are split alike. redistribution: exchanges between other layers.
 halo and redistribution include packing. An exchange counts at each of the two blocks that it
-connects: rows do not add up to the step. A next best decomposition below zero costs less here, but
-kernels would hide less of its communication. Behind an all-reduce, the ranks repeat the work of the
-rest of a block; stratplan plan prints those layers as R.
+connects, so rows do not add up to the step. A next best decomposition with a change below zero
+costs less here, but kernels would hide less of its communication. Behind an all-reduce, the ranks
+repeat the work of the rest of a block; stratplan plan prints those layers as R.
 )";
 
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {

@@ -119,8 +119,8 @@ void add_import(CLI::App& program, const CommandLine&) {
       ->capture_default_str();
   command
       ->add_option("--treat-as-elementwise", options->element_wise,
-                   "name of a node whose operator is unknown: plan as if it worked element by "
-                   "element. Its values will be wrong. May be given again")
+                   "name of a node with an unknown operator. It is planned as if the operator were "
+                   "element-wise, so its values will be wrong. The option may be given again")
       ->allow_extra_args(false);  // the argument after the node's name may be MODEL
   command->add_option("--weights", options->weights,
                       "also write the model's weights to this safetensors file");

@@ -22,7 +22,8 @@ std::string extent_of(const MachineProfile& machine) {
   return text;
 }
 
-/// Returns the device's rate in TFLOP/s, for example "15.7"; "-" if it states none for `math`.
+/// Returns the device's rate for `math` in TFLOP/s, for example "15.7". Returns "-" if the machine
+/// states no such rate.
 std::string teraflops(const DeviceRates& device, Math math) {
   const double rate = math == Math::Fp32 ? device.flops_per_s
                                          : device.math_flops_per_s[static_cast<std::size_t>(math)];
@@ -80,8 +81,8 @@ void list(bool json) {
   }
   fmt::print("{}\n", to_text(table));
   fmt::print(
-      "fp32 to bf16 in TFLOP/s; a rank is one device; stratplan machines NAME prints all numbers "
-      "with their sources\n");
+      "the columns fp32 to bf16 are in TFLOP/s; a rank is one device; stratplan machines NAME "
+      "prints all numbers with their sources\n");
   fmt::print("devices for a machine file of your own: {}\nlinks: {}\n",
              fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "));
 }
@@ -119,7 +120,7 @@ void show(const std::string& source, bool json) {
   print_numbers("sums of gradients beside kernels",
                 {{"hidden", document.value("hidden", 0.0)},
                  {"source", document.contains("hidden") ? source_of(document, "hidden")
-                                                        : "not stated: nothing is hidden"}});
+                                                        : "not stated, so nothing is hidden"}});
   print_numbers(fmt::format("device {}", document.at("device").value("name", std::string())),
                 document.at("device"));
   for (const Json& level : document.at("levels"))
@@ -146,8 +147,8 @@ void add_machines(CLI::App& program, const CommandLine&) {
       "   \"hidden\": 1, \"levels\": [\n"
       "    {\"name\": \"node\", \"ranks\": 64, \"link\": \"hdr200\", \"shared_links\": 4},\n"
       "    {\"name\": \"gpu\", \"ranks\": 4, \"link\": \"nvlink3\", \"links\": 4}]}\n"
-      "hidden is the share of a sum of gradients that kernels beside it can hide: 1 on GPUs with "
-      "NCCL.\n\n"
+      "hidden is the share of a sum of gradients that kernels beside it can hide. It is 1 on GPUs "
+      "with NCCL.\n\n"
       "Examples:\n  stratplan machines\n  stratplan machines lassen");
   command->callback([options] {
     options->name.empty() ? list(options->json) : show(options->name, options->json);

@@ -41,8 +41,8 @@ Decomposition parse_decomposition(const std::string& text) {
   try {
     const Decomposition parsed = Decomposition::parse(text);
     if (parsed.ranks != Ranks())
-      throw std::invalid_argument(
-          fmt::format("\"{}\" lists ranks; leave the list out, a plan uses all ranks", text));
+      throw std::invalid_argument(fmt::format(
+          "\"{}\" lists ranks; leave the list out, because a plan uses all its ranks", text));
     return parsed;
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("--uniform: {}", error.what()));
@@ -230,8 +230,8 @@ void print(const Plan& plan, const Network& network, const Findings& findings,
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())
     fmt::print(
-        "\ntime against memory: no plan tried needs less time and less memory than one of "
-        "these\n\n{}",
+        "\ntime against memory: no plan tried needs less time and less memory than a plan of this "
+        "table\n\n{}",
         to_text(front_table(*result)));
 }
 
@@ -271,8 +271,8 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
                     "stratplan profile or autotune",
                     findings.kernels.all - findings.kernels.measured, findings.kernels.all));
   if (findings.memory_limit > machine.device.memory && machine.device.memory.value > 0)
-    note(fmt::format("--memory allows {}, but the device has {}", readable(findings.memory_limit),
-                     readable(machine.device.memory)));
+    note(fmt::format("--memory allows {}, but the device has only {}",
+                     readable(findings.memory_limit), readable(machine.device.memory)));
   if (options.json) {
     fmt::print("{}\n", to_json(chosen, planned, findings, shown).dump());
   } else {

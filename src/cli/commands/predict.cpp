@@ -69,7 +69,7 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
 }
 
 constexpr const char* layers_legend =
-    R"(Milliseconds, the mean over the ranks. Messages count only while no kernel runs beside them.
+    R"(Milliseconds, the mean over the ranks. Messages count in full, even beside kernels.
 exchange: halos and redistributions. collective: sums of gradients, statistics and partial results.
 )";
 

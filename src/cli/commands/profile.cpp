@@ -38,8 +38,8 @@ struct ProfileOptions {
   bool json = false;
 };
 
-/// Returns the provenance of a profile, which records whether ranks shared a device. A profile of
-/// ranks that shared one says little about links between devices.
+/// Returns the provenance of a profile, which records whether ranks shared a device. If they did,
+/// the profile says little about links between devices.
 Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
   Json provenance = make_provenance(command_line).json();
   if (device.shared()) provenance["shared_devices"] = true;
@@ -80,7 +80,7 @@ Json to_json(const MachineProfile& machine, const std::string& file) {
           {"collectives", machine.collectives.size()}};
 }
 
-/// Plans and measures in turns, as autotune does before it runs any plan.
+/// Plans and measures the network in turns, as autotune does before it runs any plan.
 void profile_network(const ProfileOptions& options) {
   const Network network = options.network.read();
   check_cache();
@@ -210,7 +210,7 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
                     "machine profile to --output; only under mpirun or srun");
   command
       ->add_option("--largest", options->largest,
-                   "with --links: the most that a rank sends in one operation")
+                   "with --links: the most data that a rank sends in one measured operation")
       ->capture_default_str();
   command->footer(
       "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 "

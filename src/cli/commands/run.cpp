@@ -65,8 +65,9 @@ void warn_of_machine(const Plan& plan) {
     note(fmt::format("this plan was made for the machine {}, which is not this one ({})",
                      plan.machine_name, this_machine()));
   if (plan.ranks * plan.execution.threads_per_rank > usable_cores())
-    note(fmt::format("{} ranks share {} cores: good for verification, not for timing", plan.ranks,
-                     usable_cores()));
+    note(fmt::format(
+        "{} ranks share {} cores, so the run is good for verification but not for timing",
+        plan.ranks, usable_cores()));
 }
 
 void print(const Timings& timings) {
@@ -90,7 +91,7 @@ void print(const Timings& timings) {
   if (v.turned > 0)
     fmt::print(
         "        rounding changed {} signs of ReLU inputs or positions of maxima, where gradients "
-        "jump: gradients were compared with the same signs and positions in both runs\n",
+        "jump, so gradients were compared with the same signs and positions in both runs\n",
         v.turned);
 }
 
@@ -124,7 +125,7 @@ void check_agreement(const RunOptions& options, const PlanAndNetwork& planned,
   if (other != all.end())
     throw InputError(
         options.plan, "",
-        fmt::format("rank {} runs another plan, or another version of this program, than rank 0",
+        fmt::format("rank {} runs another plan, network or version of this program than rank 0",
                     other - all.begin()));
 }
 
@@ -160,10 +161,11 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
   options.json ? print_json(timings) : print(timings);
   flush_standard_output();
   if (timings.verification && !timings.verification->passed)
-    throw ValidationError(fmt::format(
-        "the first step differs from the undivided run's: {} by {:.1e}, tolerance {:.1e}",
-        timings.verification->worst_tensor, timings.verification->gradient_difference,
-        timings.verification->tolerance));
+    throw ValidationError(
+        fmt::format("the first step differs from the undivided run's: the tensor {} differs by "
+                    "{:.1e}, tolerance {:.1e}",
+                    timings.verification->worst_tensor, timings.verification->gradient_difference,
+                    timings.verification->tolerance));
   return false;
 }
 
@@ -305,8 +307,8 @@ constexpr const char* run_footer = R"(Examples:
                                                     loss and accuracy of the trained network
   stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy
                                                     the network's outputs for given samples
-  stratplan run plan.json --data mesh.h5            on a data set; stratplan data makes some
-  mpirun -n 2 stratplan run plan.json               under your own mpirun; srun works as well)";
+  stratplan run plan.json --data mesh.h5            trains on a data set, here from stratplan data
+  mpirun -n 2 stratplan run plan.json               runs under your mpirun; srun works as well)";
 
 constexpr const char* launch_footer =
     R"(The ranks are processes on this machine that talk over sockets. With --threads they are
@@ -327,10 +329,10 @@ void add_checkpoints(CLI::App& command, TrainingRequest& training) {
   command.add_option("--keep", training.keep, "number of newest checkpoints to keep")
       ->check(positive())
       ->capture_default_str();
-  command.add_flag(
-      "--resume", training.resume,
-      "continue from the newest whole checkpoint, if there is one. The checkpoint may be of "
-      "another plan for the same network. --steps counts from the first step of the training");
+  command.add_flag("--resume", training.resume,
+                   "continue from the newest complete checkpoint, if there is one. The checkpoint "
+                   "may be of another plan for the same network. --steps counts from the first "
+                   "step of the training, not from the checkpoint");
 }
 
 void add_options(CLI::App& command, RunOptions& options) {
@@ -374,7 +376,7 @@ void add_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("--cuda-graph", training.device.cuda_graph,
                   "CUDA graphs of the cuda backend. on: capture and replay all ops in which the "
-                  "host has no part; off: launch each op; auto: on if the backend can")
+                  "host has no part; off: launch each op; auto: on if the backend supports it")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "seed of parameters, data and dropout")
@@ -399,26 +401,28 @@ void add_options(CLI::App& command, RunOptions& options) {
       "--loss-curve", training.loss_curve,
       "write number, learning rate and loss of each training step to this CSV file, while "
       "training runs");
-  command.add_option("--weights", training.weights,
-                     "safetensors file of initial parameters (with --evaluate and --forward: of "
-                     "the parameters to use): a checkpoint, or what stratplan import wrote");
+  command.add_option(
+      "--weights", training.weights,
+      "safetensors file of initial parameters, or with --evaluate and --forward of the parameters "
+      "to use. The file is a checkpoint, or stratplan import wrote it");
   add_checkpoints(command, training);
   command
-      .add_option("--watchdog", options.watchdog,
-                  "seconds without progress of the started ranks until the run is ended (exit code "
-                  "6); 0: never. Ranks that have not joined the job yet get at least 10 s")
+      .add_option(
+          "--watchdog", options.watchdog,
+          "seconds without progress of the started ranks after which the run is ended (exit code "
+          "6); 0: no limit. Ranks that have not joined the job yet get at least 10 s")
       ->check(non_negative())
       ->capture_default_str();
-  CLI::Option* evaluate =
-      command.add_flag("--evaluate", options.evaluates,
-                       "do not train: print loss, and accuracy where there are labels, of the "
-                       "newest checkpoint over the whole data set, with running statistics and "
-                       "without dropout");
+  CLI::Option* evaluate = command.add_flag(
+      "--evaluate", options.evaluates,
+      "do not train, but print the loss over the whole data set, and the accuracy where there are "
+      "labels. Parameters are those of the newest checkpoint or of --weights; batch normalization "
+      "uses running statistics, and nothing is dropped out");
   CLI::Option* forward =
       command.add_flag("--forward", options.forwards,
-                       "do not train: write the network's outputs, which its loss reads, for the "
-                       "samples of --data, with running statistics and without dropout. --data may "
-                       "then be one .npy file");
+                       "do not train, but write the network's outputs, which its loss reads, for "
+                       "the samples of --data. Batch normalization uses running statistics, and "
+                       "nothing is dropped out. --data may then be one .npy file");
   command.add_flag("--probabilities", options.probabilities,
                    "with --forward: write the softmax of the outputs over their channels");
   forward->excludes(evaluate);

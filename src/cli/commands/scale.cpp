@@ -40,8 +40,8 @@ int parse_rank(const std::string& text) {
   return ranks;
 }
 
-/// Parses "1,2,6", "2..16" (doubling), or both: "1,2..16". Returns the numbers ascending, each
-/// once. Throws UsageError.
+/// Parses a list such as "1,2,6", doublings such as "2..16", or both, as in "1,2..16". Returns the
+/// numbers ascending, each once. Throws UsageError.
 std::vector<int> parse_ranks(const std::string& list) {
   std::vector<int> ranks;
   std::istringstream items(list);
@@ -62,7 +62,8 @@ bool known_ending(const std::string& file) {
   return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json");
 }
 
-/// Returns the request of the command line. `machines`: one per number of ranks, ascending.
+/// Returns the request of the command line. `machines` holds one machine per number of ranks, in
+/// ascending order of ranks.
 ScalingRequest request_of(const ScaleOptions& options,
                           const std::vector<MachineProfile>& machines) {
   ScalingRequest request;
@@ -118,7 +119,7 @@ void scale_and_print(const ScaleOptions& options) {
   parse_ranks(options.ranks);
   for (const std::string& file : options.outputs) {
     if (!known_ending(file))
-      throw UsageError(fmt::format("--output: {} ends neither in .csv nor .svg nor .json", file));
+      throw UsageError(fmt::format("--output: {} must end in .csv, .svg or .json", file));
     check_output(file);
   }
   options.network.read();  // prints the reader's notes and errors once, before any planning
@@ -138,7 +139,7 @@ void scale_and_print(const ScaleOptions& options) {
 }
 
 constexpr const char* scale_footer =
-    R"(Strong scaling keeps the batch on any number of ranks: that of -b, or the file's.
+    R"(Strong scaling keeps the batch of -b, or of the file, on any number of ranks.
 Weak scaling keeps the samples per rank. With both -b and --weak, both kinds are printed.
 Efficiency is samples per second and rank, divided by those of the best plan on the fewest ranks.
 Examples:
@@ -155,8 +156,9 @@ void add_scale(CLI::App& program, const CommandLine&) {
       "Predict how the best plan and the baselines scale, strong and weak; measures nothing");
   options->network.add(*command);
   command
-      ->add_option("-n,--ranks", options->ranks,
-                   "numbers of ranks to plan for: a list, 1,2,6, or doublings, 1..64, or both")
+      ->add_option(
+          "-n,--ranks", options->ranks,
+          "numbers of ranks to plan for: a list such as 1,2,6, doublings such as 1..64, or both")
       ->required();
   add_machine(*command, options->machine);
   add_memory(*command, options->memory);
@@ -169,8 +171,9 @@ void add_scale(CLI::App& program, const CommandLine&) {
   command->add_flag("--per-layer", options->per_layer,
                     "also print time and efficiency of each layer of the best plan");
   command
-      ->add_option("-o,--output", options->outputs,
-                   "also write the figures to this .csv, .svg or .json file; may be given again")
+      ->add_option(
+          "-o,--output", options->outputs,
+          "also write the figures to this .csv, .svg or .json file; the option may be given again")
       ->allow_extra_args(false);  // the argument after the file may be NETWORK
   add_json(*command, options->json);
   command->footer(scale_footer);

@@ -31,7 +31,7 @@ std::vector<std::int64_t> truncated(const std::vector<float>& numbers) {
   integers.reserve(numbers.size());
   for (const float number : numbers) {
     need(number >= -0x1p63F && number < 0x1p63F,
-         fmt::format("{} where an integer belongs", number));
+         fmt::format("expected a number that fits a 64-bit integer, found {}", number));
     integers.push_back(static_cast<std::int64_t>(number));
   }
   return integers;
@@ -51,7 +51,7 @@ std::int64_t elements_of(const Extents& extents) {
     need(extent >= 0 && extent <= largest_extent,
          fmt::format("an extent of {}, expected one from 0 to {}", extent, largest_extent));
     need(multiply_within(without_zeros, std::max<std::int64_t>(extent, 1), largest_tensor),
-         fmt::format("a tensor of more than {} elements", largest_tensor));
+         fmt::format("expected a tensor of at most {} elements, found more", largest_tensor));
     elements *= extent;
   }
   return elements;
@@ -77,7 +77,7 @@ class Constants::Evaluation {
 
   Values run() {
     pay();
-    for (const bool stored : {true, false})  // reads files first, to report a short file at once
+    for (const bool stored : {true, false})  // stored first, to report a short file at once
       for (auto& [index, one] : needed_)
         if (all_.states_[index].is_stored == stored) make(index, one);
     const std::shared_ptr<Values> result = std::move(needed_.at(asked_).values);
@@ -94,7 +94,7 @@ class Constants::Evaluation {
   /// stored constant is free and raises the allowance.
   void pay() {
     std::int64_t price = 0, allowance = all_.allowance_;
-    const State* dearest = nullptr;  // the largest; the first of equals, from which others come
+    const State* dearest = nullptr;  // the constant with most elements; of equals, the first
     for (const auto& [index, one] : needed_) {
       const State& state = all_.states_[index];
       if (state.is_stored && !state.was_read) {
@@ -106,7 +106,7 @@ class Constants::Evaluation {
     }
     if (dearest && price > allowance)
       all_.refusal_ = fmt::format(
-          "{}computing {} elements of constants, {} of them in one constant, but only {} are left "
+          "{}cannot compute {} elements of constants, {} of them in one constant: only {} are left "
           "of {} for a model and {} for each element that it stores",
           dearest->node ? *dearest->node + ": " : "", price, dearest->elements, allowance,
           free_elements, elements_per_stored);
@@ -135,7 +135,7 @@ class Constants::Evaluation {
     const auto count = std::visit([](const auto& list) { return std::ssize(list); }, *values);
     SP_ASSERT(count == state.elements &&
                   std::holds_alternative<std::vector<std::int64_t>>(*values) == state.integral,
-              "{} values for {} elements", count, state.elements);
+              "{} values were made for a constant of {} elements", count, state.elements);
     if (state.is_stored && !std::exchange(state.was_read, true))
       all_.allowance_ += elements_per_stored * state.elements;
     one.values = std::move(values);
@@ -208,14 +208,14 @@ std::vector<float> Constant::floats() const {
 
 std::vector<std::int64_t> Constant::integers() const {
   need(elements() <= small,
-       fmt::format("{} elements where extents, axes or positions belong", elements()));
+       fmt::format("a list of {} elements is too long for extents, axes or positions", elements()));
   Values found = all_->values(*this);
   if (auto* integers = std::get_if<std::vector<std::int64_t>>(&found)) return std::move(*integers);
   return truncated(std::get<std::vector<float>>(found));
 }
 
 double Constant::scalar() const {
-  need(elements() == 1, fmt::format("{} elements where one number belongs", elements()));
+  need(elements() == 1, fmt::format("expected one number, found {} elements", elements()));
   return integral() ? static_cast<double>(integers()[0]) : static_cast<double>(floats()[0]);
 }
 

@@ -36,7 +36,7 @@ using OperandValues = std::span<const Values* const>;
 
 class Constants;
 
-/// A reference to one constant, cheap to copy. Valid while its Constants object lives.
+/// A reference to one constant, cheap to copy. It is valid while its Constants object lives.
 class Constant {
  public:
   const Extents& extents() const;
@@ -85,7 +85,7 @@ class Constants {
   Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                     std::function<Values(OperandValues)> make);
 
-  /// Sets the node that messages name for constants added from now on: "w (Expand, opset 13)".
+  /// Sets how messages name the node of constants added later, such as "w (Expand, opset 13)".
   void begin(std::string node) { node_ = std::make_shared<const std::string>(std::move(node)); }
 
   /// Returns the values of a constant. Each constant on which it depends is computed once, unless
@@ -120,8 +120,8 @@ class Constants {
 /// Adds a computed constant to the Constants of its operands. Requires at least one operand.
 Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                   std::function<Values(OperandValues)> make);
-/// Converts the values if necessary: integers are rounded to the nearest float, floats to integers
-/// towards zero.
+/// Both functions convert the values only if necessary. Integers are rounded to the nearest float,
+/// and floats towards zero to an integer.
 Constant as_floats(const Constant& constant);
 Constant as_integers(const Constant& constant);
 

@@ -31,8 +31,8 @@ Constant combined(const Constant& a, const Constant& b, Combine combine) {
   });
 }
 
-/// Adds a depthwise 1x1 convolution, which multiplies each channel by its factor and adds its
-/// summand.
+/// Adds a depthwise 1x1 convolution, which multiplies each channel by the channel's factor and adds
+/// the channel's summand.
 void scale_channels(const Operation& op, const Tensor& x, const Constant& factor,
                     const std::optional<Constant>& summand) {
   const std::int64_t channels = op.channels(x);
@@ -73,7 +73,8 @@ void affine(const Operation& op, const Tensor& x, const std::optional<Constant>&
   scale_channels(op, x, factor ? *factor : constant_of_channels(op, x, 1), summand);
 }
 
-/// Returns the index of a constant among the node's two inputs; nothing if both are computed.
+/// Returns the index of the node's first constant input. Returns nothing if none is constant, or if
+/// the number of inputs is not two.
 std::optional<int> constant_side(const Operation& op) {
   if (op.node.inputs() != 2) return {};
   return op.is_constant(0) ? std::optional(0) : op.is_constant(1) ? std::optional(1) : std::nullopt;
@@ -87,8 +88,7 @@ Constant mapped(const Constant& values, float (*map)(float)) {
   });
 }
 
-/// Returns the layer's shape if each axis of the model's tensor is one axis of the layer, else
-/// nothing.
+/// Returns the layer's shape if each axis of the tensor x is one axis of the layer, else nothing.
 std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
   if (x.dims.size() < 2 || x.dims.size() > axis_count) return {};
   Shape shape;
@@ -107,12 +107,13 @@ void of_two(const Operation& op, BinaryFunction function) {
   const bool alike = a.dims == b.dims && op.graph.shape(a) == op.graph.shape(b);
   need(a.channels_last == b.channels_last && a.dims.size() == b.dims.size() &&
            (alike || (of_a && of_b)),
-       fmt::format("tensors whose axes do not correspond: ({}) and ({})", fmt::join(a.dims, ", "),
+       fmt::format("its inputs' axes do not correspond: ({}) and ({})", fmt::join(a.dims, ", "),
                    fmt::join(b.dims, ", ")));
   Tensor made = a;
   for (std::size_t i = 0; i < a.dims.size(); ++i) {
     need(a.dims[i] == b.dims[i] || (i > 0 && std::min(a.dims[i], b.dims[i]) == 1),
-         fmt::format("extents {} and {} along one axis", a.dims[i], b.dims[i]));
+         fmt::format("the extents {} and {} along one axis cannot be broadcast", a.dims[i],
+                     b.dims[i]));
     made.dims[i] = std::max(a.dims[i], b.dims[i]);
   }
   Shape output = op.graph.shape(a);
@@ -129,7 +130,7 @@ std::vector<Tensor> all_alike(const Operation& op) {
   for (const Tensor& x : inputs)
     need(x.dims == inputs[0].dims && x.channels_last == inputs[0].channels_last &&
              op.graph.shape(x) == op.graph.shape(inputs[0]),
-         fmt::format("inputs of different shapes (broadcast): ({}) and ({})",
+         fmt::format("its inputs must have equal shapes, but these are ({}) and ({})",
                      fmt::join(inputs[0].dims, ", "), fmt::join(x.dims, ", ")));
   return inputs;
 }
@@ -152,7 +153,8 @@ void pointwise(const Operation& op) {
   Json attributes = Json::object();
   for (const auto& [name, onnx, usual, least] : row_of(function).constants) {
     const double value = tidy(op.node.number(std::string(onnx), usual));
-    need(value >= least, fmt::format("{} = {}", onnx, value));
+    need(value >= least,
+         fmt::format("its attribute {} has the value {}, which is too small", onnx, value));
     attributes[std::string(name)] = value;
   }
   op.point_wise(function, {op.tensor(0)}, attributes);
@@ -177,7 +179,7 @@ void clip(const Operation& op) {
   constexpr double none = std::numeric_limits<float>::max();  // old exports write it for "no limit"
   if (low && *low > -none * 0.999) attributes["min"] = *low;
   if (high && *high < none * 0.999) attributes["max"] = *high;
-  need(!low || !high || *low <= *high, "a minimum above the maximum");
+  need(!low || !high || *low <= *high, "its minimum is above its maximum");
   if (attributes.empty()) return identity(op);
   op.point_wise(PointwiseFunction::Clip, {op.tensor(0)}, attributes);
 }
@@ -194,15 +196,15 @@ bool is_over_channels(const Operation& op) {
 }
 
 void softmax(const Operation& op) {
-  need(op.node.op() == "Softmax", "a LogSoftmax that is not at the model's end");
-  need(is_over_channels(op), "a softmax over other axes than the channels");
+  need(op.node.op() == "Softmax", "a LogSoftmax is possible only at the model's end");
+  need(is_over_channels(op), "expected a softmax over the channels alone, found other axes");
   op.point_wise(LayerKind::Softmax, {op.tensor(0)});
 }
 
 void dropout(const Operation& op) {
   const double ratio = op.scalar("ratio", 1).value_or(0.5);
   need(ratio >= 0 && ratio < 1,
-       fmt::format("a ratio of {}, expected at least 0 and below 1", ratio));
+       fmt::format("expected a ratio of at least 0 and below 1, found {}", ratio));
   if (ratio == 0) return identity(op);
   op.point_wise(LayerKind::Dropout, {op.tensor(0)}, {{"probability", ratio}});
 }
@@ -227,7 +229,7 @@ void subtract(const Operation& op) {
 
 namespace {
 
-/// A pointwise function that models express as x times a chain of other functions of x.
+/// A pointwise function that ONNX models may express as x times a chain of other functions of x.
 struct Gated {
   PointwiseFunction function;
   std::vector<LayerType> of_x;  ///< the chain, its last function first
@@ -282,14 +284,14 @@ void multiply(const Operation& op) {
 void power(const Operation& op) {
   const std::optional<double> exponent = op.scalar("", 1);
   need(exponent && (*exponent == 2 || *exponent == 1 || *exponent == 0.5),
-       "a power other than 2, 1 and 0.5");
+       "expected the constant 2, 1 or 0.5 as the exponent");
   if (*exponent == 1) return identity(op);
   op.point_wise(*exponent == 2 ? PointwiseFunction::Square : PointwiseFunction::Sqrt,
                 {op.tensor(0)});
 }
 
 void divide(const Operation& op) {
-  need(constant_side(op) == 1, "a division by a computed tensor");
+  need(constant_side(op) == 1, "expected a constant as the divisor, found a computed tensor");
   const Tensor x = op.tensor(0);
   affine(op, x, mapped(per_channel(op, op.constant(1), x), [](float value) { return 1 / value; }),
          {});
@@ -308,10 +310,11 @@ void concat(const Operation& op) {
   for (const Tensor& x : inputs) {
     need(op.keeps_channels(x) && op.channel_axis(x) == axis &&
              x.channels_last == first.channels_last,
-         "a concatenation along another axis than the channels");
+         "expected a concatenation along the channels, found another axis");
     Shape expected = op.graph.shape(first);
     expected[Axis::C] = op.channels(x);
-    need(op.graph.shape(x) == expected, "a concatenation of tensors whose other extents differ");
+    need(op.graph.shape(x) == expected,
+         "the tensors to concatenate differ in more than their channels");
     output[Axis::C] += op.channels(x);
     draft.inputs.push_back(x.draft);
   }
@@ -327,7 +330,7 @@ void element_wise(const Operation& op) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < op.node.inputs(); ++i)
     if (op.given(i) && !op.is_constant(i)) inputs.push_back(op.tensor(i));
-  need(!inputs.empty(), "all its inputs are constants");
+  need(!inputs.empty(), "expected a computed input, found only constants");
   const auto alike = [&](const Tensor& x) {
     return op.graph.shape(x) == op.graph.shape(inputs[0]);
   };

@@ -26,7 +26,7 @@ void need_permutation(const std::vector<std::int64_t>& order, std::size_t rank) 
   std::sort(sorted.begin(), sorted.end());
   std::iota(axes.begin(), axes.end(), 0);
   need(sorted == axes,
-       fmt::format("perm ({}), which is no permutation of {} axes", fmt::join(order, ", "), rank));
+       fmt::format("perm ({}) is no permutation of {} axes", fmt::join(order, ", "), rank));
 }
 
 Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) {
@@ -35,7 +35,8 @@ Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) 
     drop[static_cast<std::size_t>(axis)] = true;
   Extents result;
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    need(!drop[i] || extents[i] == 1, fmt::format("a squeeze of an extent of {}", extents[i]));
+    need(!drop[i] || extents[i] == 1,
+         fmt::format("expected an extent of 1 to squeeze, found {}", extents[i]));
     if (!drop[i] && !(axes.empty() && extents[i] == 1)) result.push_back(extents[i]);
   }
   return result;
@@ -48,7 +49,7 @@ Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes
   auto next = extents.begin();
   for (std::int64_t& extent : result)
     if (extent == 0 && next != extents.end()) extent = *next++;
-  need(next == extents.end(), "an unsqueeze of one axis twice");
+  need(next == extents.end(), "expected different axes to unsqueeze, found one axis twice");
   return result;
 }
 
@@ -67,25 +68,26 @@ Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {
   for (auto extent = target.begin(); extent != target.end(); ++extent) {
     if (*extent == 0 && !zero_is_zero) {
       need(extent - target.begin() < std::ssize(extents),
-           "a reshape that keeps an axis which its input does not have");
+           "a 0 in the new shape keeps an axis that the input does not have");
       *extent = extents[static_cast<std::size_t>(extent - target.begin())];
     }
     if (*extent == -1) {
-      need(open == target.end(), "a reshape with two open extents (-1)");
+      need(open == target.end(),
+           "expected at most one open extent (-1) in the new shape, found two");
       open = extent;
     } else {
       need(*extent >= 0 && !__builtin_mul_overflow(known, *extent, &known),
-           fmt::format("a reshape to an extent of {}", *extent));
+           fmt::format("the extent {} of the new shape is negative or too large", *extent));
     }
   }
   if (open != target.end()) {
-    need(
-        known > 0 && elements % known == 0,
-        fmt::format("a reshape of {} elements, a number that {} does not divide", elements, known));
+    need(known > 0 && elements % known == 0,
+         fmt::format("cannot reshape {} elements: {} does not divide their number", elements,
+                     known));
     *open = elements / known;
   }
   need(elements_of(target) == elements,
-       fmt::format("a reshape of ({}) to ({}), which has another number of elements",
+       fmt::format("cannot reshape ({}) to ({}), which has another number of elements",
                    fmt::join(extents, ", "), fmt::join(target, ", ")));
   return target;
 }

@@ -17,7 +17,7 @@ namespace {
 using Inputs = std::vector<std::optional<Constant>>;
 using Places = std::vector<std::int64_t>;
 constexpr std::int64_t element_count_limit =
-    std::int64_t{1} << 20;  ///< limit for ranges and steps, which only compute extents
+    std::int64_t{1} << 20;  ///< for Range and for steps of Slice, which only compute extents
 
 const Constant& operand(const Inputs& inputs, std::size_t i) {
   need(i < inputs.size() && inputs[i].has_value(), fmt::format("input {} is missing", i));
@@ -67,7 +67,7 @@ Constant picked(const Extents& extents, const Constant& source, Place place) {
 }
 
 Constant with_extents(const Constant& source, Extents extents) {
-  need(elements_of(extents) == source.elements(), "a reshape that changes the number of elements");
+  need(elements_of(extents) == source.elements(), "a reshape must keep the number of elements");
   return computed(std::move(extents), source.integral(), {source},
                   [](OperandValues read) { return *read[0]; });
 }
@@ -79,7 +79,7 @@ Extents broadcast(const Extents& a, const Extents& b) {
   for (std::size_t i = 0; i < result.size(); ++i) {
     const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
                        y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    need(x == y || x == 1 || y == 1, fmt::format("extents ({}) and ({}) that cannot be broadcast",
+    need(x == y || x == 1 || y == 1, fmt::format("the extents ({}) and ({}) cannot be broadcast",
                                                  fmt::join(a, ", "), fmt::join(b, ", ")));
     result[result.size() - 1 - i] = x == 1 ? y : x;
   }
@@ -111,15 +111,17 @@ Number apply(const std::string& op, Number a, Number b) {
   if (op == "Less") return a < b;
   if (op == "Greater") return a > b;
   if constexpr (std::is_integral_v<Number>) {
-    need(b != 0, "a division by zero");
-    need(!(a == std::numeric_limits<Number>::min() && b == -1), "a division that overflows");
+    need(b != 0, "it divides an integer by zero");
+    need(!(a == std::numeric_limits<Number>::min() && b == -1),
+         "its division of integers overflows");
     return op == "Div" ? a / b : ((a % b) + b) % b;
   } else {
     return op == "Div" ? a / b : a - std::floor(a / b) * b;
   }
 }
 
-/// Integers wrap around, because signed overflow is undefined and a file must not trigger it.
+/// Applies `op` to integers, which wrap around. Signed overflow is undefined in C++, and a file
+/// must not trigger it.
 std::int64_t apply_wrapping(const std::string& op, std::int64_t a, std::int64_t b) {
   const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
   if (op == "Add") return static_cast<std::int64_t>(x + y);
@@ -187,7 +189,8 @@ Constant cast(const Node& node, const Constant& x) {
 
 Constant where(const Constant& condition, const Constant& yes, const Constant& no) {
   const Extents extents = broadcast(condition.extents(), broadcast(yes.extents(), no.extents()));
-  need(yes.integral() == no.integral(), "a choice between integers and floats");
+  need(yes.integral() == no.integral(),
+       "expected two tensors of one type to choose from, found integers and floats");
   return computed(
       extents, yes.integral(),
       {expanded(as_integers(condition), extents), expanded(yes, extents), expanded(no, extents)},
@@ -251,14 +254,14 @@ Constant slice(const Node& node, const Inputs& inputs) {
   if (steps.empty()) steps.assign(starts.size(), 1);
   need(
       starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
-      "starts, ends, axes and steps of different lengths");
+      "its lists starts, ends, axes and steps have different lengths");
   axes = from_front(axes, from.size());
   Extents extents = from, first(from.size(), 0), step(from.size(), 1);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(axes[i]);
     const std::int64_t extent = from[axis], by = steps[i];
     need(by != 0 && by > -element_count_limit && by < element_count_limit,
-         fmt::format("a step of {}", by));
+         fmt::format("its step of {} is zero or too large", by));
     const auto clamped = [&](std::int64_t position) {
       const std::int64_t place = position < 0 ? std::max(position, -extent - 1) + extent : position;
       return by > 0 ? std::clamp<std::int64_t>(place, 0, extent)
@@ -304,11 +307,13 @@ Constant concat(const Node& node, const Inputs& inputs) {
   std::vector<Constant> parts;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Constant& part = parts.emplace_back(operand(inputs, i));
-    need(part.extents().size() == extents.size(), "a concatenation of tensors of different ranks");
+    need(part.extents().size() == extents.size(),
+         "the tensors to concatenate have different numbers of axes");
     for (std::size_t other = 0; other < extents.size(); ++other)
       need(other == axis || part.extents()[other] == extents[other],
-           "a concatenation of tensors whose other extents differ");
-    need(part.integral() == first.integral(), "a concatenation of integers and floats");
+           "the tensors to concatenate differ along another axis");
+    need(part.integral() == first.integral(),
+         "expected tensors of one type to concatenate, found integers and floats");
     extents[axis] += part.extents()[axis];
     elements_of(extents);
   }
@@ -344,7 +349,7 @@ Constant literal(const Node& node, Constants& all) {
     return all.of({std::ssize(integers)}, integers);
   if (const auto numbers = node.numbers("value_floats"); !numbers.empty())
     return all.of({std::ssize(numbers)}, numbers);
-  throw Inexpressible{"a constant without a numeric value"};
+  throw Inexpressible{"expected a constant with a numeric value"};
 }
 
 template <class Number>
@@ -359,24 +364,25 @@ Constant filled(const Node& node, const Constant& shape) {
   Constants& all = shape.all();
   const Extents extents = shape.integers();
   const auto value = node.tensor("value", all);
-  need(!value || value->elements() == 1, "a fill value that is not one element");
+  need(!value || value->elements() == 1, "expected a fill value of one element");
   if (value && value->integral()) return repeated(all, extents, value->integers()[0]);
   return repeated(all, extents, value ? static_cast<float>(value->scalar()) : 0.0F);
 }
 
 Constant range(const Constant& start, const Constant& limit, const Constant& step) {
   need(start.integral() && limit.integral() && step.integral(),
-       "a range of numbers that are not integers");
+       "expected integers as start, limit and step of the range");
   const auto one = [](const Constant& x) {
     need(x.elements() == 1,
-         fmt::format("a range whose start, limit or step has {} elements, expected one",
+         fmt::format("expected one element each as start, limit and step of the range, found {}",
                      x.elements()));
     return x.integers()[0];
   };
   const std::int64_t first = one(start), end = one(limit), by = one(step);
   for (const std::int64_t number : {first, end, by})
     need(by != 0 && number > -element_count_limit && number < element_count_limit,
-         fmt::format("a range from {} to {} by {}", first, end, by));
+         fmt::format("the range from {} to {} by {} has a bound or step that is not allowed", first,
+                     end, by));
   const std::int64_t distance = by > 0 ? end - first : first - end, stride = std::abs(by),
                      count = std::max<std::int64_t>(0, (distance + stride - 1) / stride);
   return start.all().computed({count}, true, {}, [first, by, count](OperandValues) {
@@ -387,7 +393,7 @@ Constant range(const Constant& start, const Constant& limit, const Constant& ste
 }
 
 Constant product(const Node& node, const Constant& x) {
-  need(x.extents().size() <= 1, "a product over a tensor of several axes");
+  need(x.extents().size() <= 1, "expected a tensor of at most one axis for the product");
   std::int64_t result = 1;
   for (const std::int64_t value : x.integers()) result = apply_wrapping("Mul", result, value);
   return x.all().of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(),

@@ -18,7 +18,7 @@ std::string symbol_of(const GraphInput& input, std::size_t axis) {
 
 std::string printable(const std::string& text) {
   const auto plain = [](char c) { return c >= 32 && c < 127; };
-  if (std::all_of(text.begin(), text.end(), plain)) return text;  // the usual case, without JSON
+  if (std::all_of(text.begin(), text.end(), plain)) return text;  // the usual case needs no JSON
   std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
                            .get<std::string>();
   for (char& c : result)

@@ -33,8 +33,8 @@ struct Draft {
   std::vector<Parameter> parameters;
 };
 
-/// A layer's output as a tensor of the model: perhaps reshaped, or with channels last, but with no
-/// element moved otherwise. Examples of `dims`:
+/// A tensor of the model that holds a layer's output. It may be reshaped or have its channels last,
+/// but no element is moved otherwise. Examples of `dims`:
 ///   (N, C, H, W)     an image
 ///   (N, C, H * W)    positions joined, channels apart
 ///   (N, C * H * W)   flat

@@ -1,5 +1,5 @@
-// Imports an ONNX model as a network.json document: translates the nodes that its first output
-// needs, one after the other, then adds a loss.
+// Imports an ONNX model as a network.json document: translates the nodes that the model's first
+// output needs, one after the other, and then adds a loss.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -122,7 +122,7 @@ class Importer {
       if (const auto inputs = constants_of(node))
         return graph_.define(node.output(0), fold(node, *inputs, constants_));
     const Translation translation = translation_of(node);
-    need(translation != nullptr, "it can only be computed from constants, and an input is not one");
+    need(translation != nullptr, "expected constants as its inputs, found a computed tensor");
     if (is_softmax_of_the_loss(op)) {
       softmax_ = node.name();
       return identity(op);
@@ -169,7 +169,7 @@ class Importer {
     if (constant)
       throw InputError(
           request_.file, "",
-          fmt::format("the output {} is a constant: there is nothing to train", output_));
+          fmt::format("the output {} is a constant, so there is nothing to train", output_));
     const Tensor end = graph_.tensor(output_);
     const Draft& last = graph_.drafts[end.draft];
     LayerKind kind = guessed_loss(last);
@@ -213,21 +213,22 @@ class Importer {
     const std::vector<std::string> outputs = model_.outputs();
     if (outputs.size() > 1)
       notes_.push_back(fmt::format(
-          "the model's first output, {}, is trained; its other outputs are left out: {}", output_,
+          "the model's first output, {}, is trained; the other outputs are left out: {}", output_,
           fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
     if (!request_.batch && graph_.samples() == 1)
       notes_.push_back(
           "the model's batch of 1 is kept: a step takes one sample, on all ranks together; --batch "
-          "sets another");
+          "sets another batch");
     const bool biased =
         std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [](const Draft& draft) {
           return draft.type.kind == LayerKind::Convolution && draft.attributes.value("bias", false);
         });
     if (biased && !any(LayerKind::BatchNorm))
       notes_.push_back(
-          "convolutions have biases and there is no batch normalization: an export for inference "
-          "folds batch normalization into convolutions, and its time and its sums between ranks "
-          "are then missing here; if the model was trained with it, export for training (PyTorch: "
+          "convolutions have biases and there is no batch normalization, perhaps because an export "
+          "for inference folded it into the convolutions; predictions then lack its time and its "
+          "sums between ranks; if the model was trained with batch normalization, export it for "
+          "training (PyTorch: "
           "training=TrainingMode.TRAINING, do_constant_folding=False)");
   }
 

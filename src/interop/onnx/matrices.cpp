@@ -6,8 +6,8 @@
 namespace stratplan::interop {
 namespace {
 
-/// Reorders the values of a matrix into weights (F, C, D, H, W). K = C * D * H * W is the number of
-/// elements of one sample.
+/// Reorders the values of a matrix into weights (F, C, D, H, W), and multiplies them by `factor`. K
+/// = C * D * H * W is the number of elements of one sample.
 struct Weights {
   bool turned = false;  ///< the matrix is (K, F); false: (F, K)
   float factor = 1;
@@ -36,8 +36,8 @@ void fully_connected(const Operation& op, const Tensor& x, const Constant& matri
        "expected (samples, elements) times one matrix of weights");
   const std::int64_t products = extents[turned ? 0 : 1], filters = extents[turned ? 1 : 0];
   need(products == x.dims[1] && filters >= 1,
-       fmt::format("a matrix of {} by {} for {} elements per sample", extents[0], extents[1],
-                   x.dims[1]));
+       fmt::format("a matrix of {} by {} does not fit {} elements per sample", extents[0],
+                   extents[1], x.dims[1]));
   const Shape& shape = op.graph.shape(x);
   Shape output;
   output[Axis::C] = filters;
@@ -56,7 +56,8 @@ void fully_connected(const Operation& op, const Tensor& x, const Constant& matri
 
 void gemm(const Operation& op) {
   const Tensor x = op.tensor(0);
-  need(op.node.integer("transA", 0) == 0, "samples that lie along columns (transA)");
+  need(op.node.integer("transA", 0) == 0,
+       "expected samples along rows, but transA puts them along columns");
   const Constant matrix = op.constant(1);
   const bool turned = op.node.integer("transB", 0) == 0;
   need(matrix.extents().size() == 2, "expected (samples, elements) times one matrix of weights");
@@ -66,7 +67,7 @@ void gemm(const Operation& op) {
     const bool aligned =
         bias->elements() == 1 || (bias->elements() == filters && !bias->extents().empty() &&
                                   bias->extents().back() == filters);
-    need(aligned, "a bias for each element, not for each channel");
+    need(aligned, "expected one bias for each channel, found another shape");
     const auto scaled = [beta = static_cast<float>(op.node.number("beta", 1))](OperandValues read) {
       std::vector<float> values = std::get<std::vector<float>>(*read[0]);
       for (float& value : values) value *= beta;
@@ -79,7 +80,8 @@ void gemm(const Operation& op) {
 }
 
 void matrix_product(const Operation& op) {
-  need(!op.is_constant(0), "weights on the left: samples that lie along columns");
+  need(!op.is_constant(0),
+       "expected samples on the left and weights on the right, found weights on the left");
   fully_connected(op, op.tensor(0), op.constant(1), true, 1, {});
 }
 

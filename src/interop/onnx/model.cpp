@@ -18,8 +18,8 @@ namespace {
 
 const std::string nothing;
 
-/// Returns the least size, in bytes, of the file with its whole graph. Returns nothing if the graph
-/// is not cut off at the file's end.
+/// Returns the bytes that the file must have at least to hold its whole graph. Returns nothing if
+/// the file does not end within the graph.
 std::optional<std::int64_t> size_of_whole(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   google::protobuf::io::IstreamInputStream bytes(&stream);
@@ -40,12 +40,12 @@ std::optional<std::int64_t> size_of_whole(const std::string& file) {
 
 /// Returns the reason why no model can be read from the file.
 std::string why_no_model(const std::string& file) {
-  std::string unknown = "it can not be parsed as one";
+  std::string unknown = "the file can not be parsed as an ONNX model";
   if (!std::filesystem::is_regular_file(file)) return unknown;  // a FIFO can be read only once
   std::string begin(64, '\0');
   std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
   if (begin.starts_with("version https://git-lfs"))
-    return "this is a git-lfs pointer to a file: git lfs pull fetches it";
+    return "this is a git-lfs pointer; git lfs pull fetches the file itself";
   if (const auto whole = size_of_whole(file))
     return fmt::format("the file ends early, after {} of at least {} bytes",
                        std::filesystem::file_size(file), *whole);

@@ -22,14 +22,15 @@ class Node {
   /// Returns the operator's domain: "" for ONNX's own operators, else for example "com.microsoft".
   std::string domain() const { return node_.domain() == "ai.onnx" ? "" : node_.domain(); }
   const std::string& input(int i) const;   ///< a tensor's name; empty if the node omits it
-  const std::string& output(int i) const;  ///< likewise, of an output
+  const std::string& output(int i) const;  ///< as input(), for an output
   int inputs() const { return node_.input_size(); }
   int outputs() const { return node_.output_size(); }
   /// Returns the node's name, or the name of its first output if the node has no name.
   std::string name() const { return node_.name().empty() ? output(0) : node_.name(); }
 
-  // Values of attributes. `otherwise` is returned if the node lacks the attribute. All functions
-  // but has() throw Inexpressible if the attribute holds a value of another type.
+  // The functions below return values of attributes, or `otherwise` if the node lacks the
+  // attribute. All functions but has() throw Inexpressible if the attribute holds a value of
+  // another type.
   bool has(const std::string& attribute) const { return find(attribute) != nullptr; }
   std::int64_t integer(const std::string& attribute, std::int64_t otherwise) const;
   double number(const std::string& attribute, double otherwise) const;
@@ -51,7 +52,7 @@ class Node {
 /// An input of the graph that is not a constant.
 struct GraphInput {
   std::string name;
-  Extents extents;                   ///< an extent of 0: left open
+  Extents extents;                   ///< 0: the model leaves the extent open
   std::vector<std::string> symbols;  ///< by axis: the name of an open extent, or empty
 };
 

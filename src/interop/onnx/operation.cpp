@@ -11,9 +11,9 @@ namespace stratplan::interop {
 Constant Operation::constant(int i) const {
   const auto found = graph.constant(node.input(i));
   need(found.has_value(),
-       given(i)
-           ? fmt::format("{}, its input {}, is computed but must be a constant", node.input(i), i)
-           : fmt::format("input {} is missing", i));
+       given(i) ? fmt::format("expected a constant, found the computed tensor {} as input {}",
+                              node.input(i), i)
+                : fmt::format("input {} is missing", i));
   return *found;
 }
 
@@ -41,8 +41,8 @@ Tensor Operation::image(int i, std::size_t spatial) const {
     exact =
         shape.extent[axis] == (behind + 2 < x.dims.size() ? x.dims[x.dims.size() - 1 - behind] : 1);
   }
-  need(exact, fmt::format("it reads a tensor of extents ({}), which are not the samples, channels "
-                          "and positions of the layer that makes it",
+  need(exact, fmt::format("its input has the extents ({}), expected the samples, channels and "
+                          "positions of the layer that makes this input",
                           fmt::join(x.dims, ", ")));
   return x;
 }
@@ -74,8 +74,8 @@ void Operation::point_wise(LayerType type, const std::vector<Tensor>& inputs, Js
 
 void Operation::view(Tensor x, Extents dims) const {
   need(elements_of(dims) == elements_of(x.dims) && !dims.empty() && dims[0] == graph.samples(),
-       fmt::format("it makes ({}) of ({}), which mixes samples", fmt::join(dims, ", "),
-                   fmt::join(x.dims, ", ")));
+       fmt::format("its output of extents ({}) would mix the samples of its input of extents ({})",
+                   fmt::join(dims, ", "), fmt::join(x.dims, ", ")));
   x.dims = std::move(dims);
   output(std::move(x));
 }
@@ -102,13 +102,13 @@ Constant of_length(const Constant& x, std::int64_t elements) {
 
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor) {
   const std::int64_t channels = op.channels(tensor);
-  need(x.elements() > 0, "a constant without elements");
+  need(x.elements() > 0, "expected a constant that has elements");
   if (x.elements() > 1) {
     const std::size_t from_end = tensor.dims.size() - op.channel_axis(tensor),
                       rank = x.extents().size();
     const bool aligned = op.keeps_channels(tensor) && rank >= from_end &&
                          x.extents()[rank - from_end] == channels && x.elements() == channels;
-    need(aligned, "a constant for each position, not for each channel");
+    need(aligned, "expected a constant for each channel, found another shape");
   }
   return of_length(x, channels);
 }

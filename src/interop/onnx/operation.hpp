@@ -31,10 +31,10 @@ class Operation {
   /// Returns a number that old opsets give as an attribute and newer ones as input i.
   std::optional<double> scalar(const char* attribute, int i) const;
 
-  /// Returns input i, which must be (N, C, [[D,] H,] W) of its layer, with at least `spatial`
+  /// Returns input i. Its axes must be (N, C, [[D,] H,] W) of its layer, with at least `spatial`
   /// spatial axes.
   Tensor image(int i, std::size_t spatial = 0) const;
-  /// Whether the channels are an axis of x of their own.
+  /// Whether one axis of x holds the channels and nothing else.
   bool keeps_channels(const Tensor& x) const;
   std::size_t channel_axis(const Tensor& x) const {
     return x.channels_last ? x.dims.size() - 1 : 1;

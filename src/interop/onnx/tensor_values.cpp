@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using onnx::TensorProto;
 
 static_assert(std::endian::native == std::endian::little,
-              "values are copied as they lie in the file");
+              "values are copied from the file without a change of byte order");
 
 struct ElementType {
   bool integral;
@@ -101,7 +101,7 @@ Values unpack(int type, const std::string& raw) {
   }
 }
 
-/// Returns the number of values in the list field for the tensor's type, for a tensor without raw
+/// Returns the number of values in the list field that holds the tensor's values if it has no raw
 /// bytes.
 std::int64_t listed(const TensorProto& tensor) {
   switch (tensor.data_type()) {
@@ -218,7 +218,7 @@ std::string read_external(const TensorProto& tensor, std::int64_t bytes,
   if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
     fail("expected a regular file without other hard links");
   if (external.length >= 0 && external.length != bytes)
-    fail(fmt::format("expected {} bytes by its shape, found a length of {}", bytes,
+    fail(fmt::format("expected {} bytes for the tensor's shape, found a length of {}", bytes,
                      external.length));
   if (external.offset > status.st_size || bytes > status.st_size - external.offset)
     fail(fmt::format("expected {} bytes from byte {}, but the file has {}", bytes, external.offset,
@@ -228,7 +228,7 @@ std::string read_external(const TensorProto& tensor, std::int64_t bytes,
     const auto got = ::pread(file.number, raw.data() + done, static_cast<std::size_t>(bytes - done),
                              external.offset + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail("it can not be read to its end");
+    if (got <= 0) fail("the file can not be read to its end");
     done += got;
   }
   return raw;
@@ -249,8 +249,10 @@ Constant checked_constant(const TensorProto& tensor, const std::string& model_fi
     });
   const bool raw = tensor.has_raw_data();
   const std::int64_t found = raw ? std::ssize(tensor.raw_data()) / type.bytes : listed(tensor);
-  need(found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
-       fmt::format("{} values for {} elements of type {}", found, elements, type.name));
+  need(
+      found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
+      fmt::format("expected one value for each element, found {} values for {} elements of type {}",
+                  found, elements, type.name));
   return all.stored(extents, type.integral, [&tensor, raw] {
     return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
   });

@@ -33,7 +33,8 @@ void flatten(const Operation& op) {
 void reshape(const Operation& op) {
   const Tensor x = op.tensor(0);
   const Extents target = op.list("shape", 1);
-  need(target.size() <= 8, fmt::format("a reshape to {} axes", target.size()));
+  need(target.size() <= 8,
+       fmt::format("expected a reshape to at most 8 axes, found {}", target.size()));
   op.view(x,
           reshaped(x.dims, with_own_samples(op, x, target), op.node.integer("allowzero", 0) != 0));
 }
@@ -44,7 +45,8 @@ void squeeze(const Operation& op) {
   if (axes.empty())  // all axes of extent 1, except the samples' axis
     for (std::size_t axis = 1; axis < x.dims.size(); ++axis)
       if (x.dims[axis] == 1) axes.push_back(static_cast<std::int64_t>(axis));
-  need(std::find(axes.begin(), axes.end(), 0) == axes.end(), "a squeeze of the samples' axis");
+  need(std::find(axes.begin(), axes.end(), 0) == axes.end(),
+       "the axis of the samples cannot be squeezed");
   op.view(x, axes.empty() ? x.dims : squeezed(x.dims, axes));
 }
 
@@ -65,7 +67,7 @@ void transpose(const Operation& op) {
   if (rank >= 3 && order == to_first && op.graph.is_unused_input(op.node.input(0)))
     op.graph.tensor(op.node.input(0), true);  // images with channels last
   Tensor x = op.tensor(0);
-  need(rank == x.dims.size(), "a permutation of another number of axes than the input");
+  need(rank == x.dims.size(), "perm lists another number of axes than the input has");
   order = from_front(order, rank);
   need_permutation(order, rank);
   Extents dims, moved;
@@ -76,7 +78,7 @@ void transpose(const Operation& op) {
   const bool turns =
       rank >= 3 && op.keeps_channels(x) && order == (x.channels_last ? to_first : to_last);
   need(turns || std::is_sorted(moved.begin(), moved.end()),  // axes of extent 1 may go anywhere
-       fmt::format("a permutation ({}) of elements within a sample", fmt::join(order, ", ")));
+       fmt::format("the permutation ({}) moves elements within a sample", fmt::join(order, ", ")));
   x.channels_last = x.channels_last != turns;
   op.view(x, dims);
 }

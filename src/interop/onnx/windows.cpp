@@ -20,39 +20,44 @@ std::vector<std::int64_t> checked(const Operation& op, const char* attribute, st
                                   std::int64_t otherwise, std::int64_t least) {
   auto values = op.node.integers(attribute, std::vector<std::int64_t>(count, otherwise));
   need(values.size() == count,
-       fmt::format("{} of {} numbers, expected {}", attribute, values.size(), count));
+       fmt::format("its list {} has {} numbers, expected {}", attribute, values.size(), count));
   for (const std::int64_t value : values)
-    need(value >= least && value <= largest_extent, fmt::format("{} of {}", attribute, value));
+    need(value >= least && value <= largest_extent,
+         fmt::format("its list {} has the value {}, which is out of range", attribute, value));
   return values;
 }
 
-/// Returns windows with kernel, strides, dilations, and padding if auto_pad does not choose it.
+/// Returns windows with the kernel, strides and dilations of the node. They also have its padding,
+/// unless auto_pad chooses the padding.
 Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) {
   const std::size_t axes = kernel.size();
-  need(axes >= 1 && axes <= 3, fmt::format("a window along {} axes", axes));
+  need(axes >= 1 && axes <= 3, fmt::format("expected a window along 1 to 3 axes, found {}", axes));
   const auto strides = checked(op, "strides", axes, 1, 1),
              dilations = checked(op, "dilations", axes, 1, 1);
   const auto pads = checked(op, "pads", 2 * axes, 0, 0);
   const bool explicit_pads = op.node.text("auto_pad", "NOTSET") == "NOTSET";
   Windows windows{};
   for (std::size_t i = 0; i < axes; ++i) {
-    need(kernel[i] >= 1 && kernel[i] <= largest_extent, fmt::format("a kernel of {}", kernel[i]));
+    need(kernel[i] >= 1 && kernel[i] <= largest_extent,
+         fmt::format("the kernel extent {} is out of range", kernel[i]));
     Window& window = windows[place_of(i, axes)];
     window = {kernel[i], strides[i], dilations[i], explicit_pads ? pads[i] : 0,
               explicit_pads ? pads[axes + i] : 0};
     need(window.span() <= largest_extent,
-         fmt::format("a window of {} with dilation {}", window.kernel, window.dilation));
+         fmt::format("a window of {} elements with dilation {} is too large", window.kernel,
+                     window.dilation));
   }
   return windows;
 }
 
 /// Sets the padding that auto_pad chooses. SAME pads so that there are ceil(extent / stride)
-/// outputs. If the total is odd, the additional element lies behind (UPPER) or before (LOWER).
+/// outputs. If the total is odd, the additional element lies behind the input (UPPER) or before it
+/// (LOWER).
 void pad_automatically(const Operation& op, const Shape& input, std::size_t axes,
                        Windows& windows) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
   if (mode == "NOTSET" || mode == "VALID" || mode.empty()) return;
-  need(mode == "SAME_UPPER" || mode == "SAME_LOWER", fmt::format("auto_pad {}", mode));
+  need(mode == "SAME_UPPER" || mode == "SAME_LOWER", fmt::format("auto_pad {} is unknown", mode));
   for (std::size_t i = 0; i < axes; ++i) {
     Window& window = windows[place_of(i, axes)];
     const std::int64_t extent = input.extent[2 + place_of(i, axes)],
@@ -64,8 +69,9 @@ void pad_automatically(const Operation& op, const Shape& input, std::size_t axes
   }
 }
 
-/// Turns ceil_mode into padding behind the last element. The padding allows one more window if that
-/// window begins within the input or the padding before it. Returns whether padding was added.
+/// Turns ceil_mode into padding behind the last element. The padding makes room for a window that
+/// would reach beyond the end, if that window begins within the input or the padding before it.
+/// Returns whether padding was added.
 bool round_up(const Operation& op, const Shape& input, Windows& windows) {
   if (op.node.integer("ceil_mode", 0) == 0) return false;
   bool more = false;
@@ -88,7 +94,7 @@ Shape slid(Shape shape, const Windows& windows) {
     std::int64_t& extent = shape.extent[2 + i];
     const std::int64_t outputs = windows[i].output_extent(extent);
     need(outputs >= 1 && outputs <= largest_extent,
-         fmt::format("a window of {} over {} positions", windows[i].span(), extent));
+         fmt::format("a window of {} does not fit {} positions", windows[i].span(), extent));
     extent = outputs;
   }
   return shape;
@@ -130,7 +136,8 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
   std::vector<Parameter> parameters{{"weights", with_three(weights.extents()), weights}};
   if (const auto bias = op.optional_constant(2)) {
     need(bias->elements() == filters,
-         fmt::format("a bias of {} elements for {} filters", bias->elements(), filters));
+         fmt::format("its bias has {} elements, expected one for each of {} filters",
+                     bias->elements(), filters));
     parameters.push_back({"bias", {filters}, *bias});
     attributes["bias"] = true;
   }
@@ -141,10 +148,10 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
 Constant weights_for(const Operation& op, const Tensor& x) {
   Constant weights = op.constant(1);
   need(weights.extents().size() == x.dims.size() && weights.elements() > 0,
-       "weights of another number of axes than the input");
+       "expected weights that have elements and as many axes as the input");
   const std::vector<std::int64_t> kernel(weights.extents().begin() + 2, weights.extents().end());
   need(op.node.integers("kernel_shape", kernel) == kernel,
-       "a kernel_shape that differs from the weights' kernel");
+       "its kernel_shape differs from the kernel of its weights");
   return weights;
 }
 
@@ -182,10 +189,10 @@ void convolution(const Operation& op) {
 
 namespace {
 
-/// Sets the padding that yields the wanted output extents: output_shape, or with auto_pad SAME the
-/// input's extents times the strides. If the total is odd, the additional element lies before the
-/// first one, except with SAME_UPPER. `added`: the output padding along D, H and W, which grows if
-/// the output reaches beyond all windows.
+/// Sets the padding that yields the wanted output extents. These are output_shape, or with auto_pad
+/// SAME the input's extents times the strides. If the total is odd, the additional element lies
+/// before the first one, except with SAME_UPPER. `added`: the output padding along D, H and W,
+/// which grows if the output reaches beyond all windows.
 void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Windows& windows,
                    std::array<std::int64_t, 3>& added) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
@@ -194,10 +201,10 @@ void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Wi
     for (std::size_t i = 0; i < axes; ++i)
       wanted.push_back(input.extent[2 + place_of(i, axes)] * windows[place_of(i, axes)].stride);
   if (wanted.empty()) return;
-  need(wanted.size() >= axes, "an output_shape of too few extents");
+  need(wanted.size() >= axes, "its output_shape has too few extents");
   wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(axes));
   for (const std::int64_t extent : wanted)
-    need(extent >= 1, fmt::format("an output of {} positions", extent));
+    need(extent >= 1, fmt::format("an output of {} positions is out of range", extent));
   elements_of(wanted);
   for (std::size_t i = 0; i < axes; ++i) {
     const std::size_t at = place_of(i, axes);
@@ -222,8 +229,8 @@ void transposed_convolution(const Operation& op) {
   const std::size_t axes = extents.size() - 2;
   const std::int64_t groups = op.node.integer("group", 1);
   need(groups >= 1 && extents[0] == op.channels(x) && op.channels(x) % groups == 0,
-       fmt::format("weights of {} channels in {} groups for an input of {} channels", extents[0],
-                   groups, op.channels(x)));
+       fmt::format("weights of {} channels in {} groups do not fit an input of {} channels",
+                   extents[0], groups, op.channels(x)));
   const std::int64_t filters = extents[1] * groups;
   Windows windows = window_of(op, {extents.begin() + 2, extents.end()});
   const auto given = checked(op, "output_padding", axes, 0, 0);
@@ -241,8 +248,9 @@ void transposed_convolution(const Operation& op) {
     std::int64_t& extent = output.extent[2 + i];
     extent = (extent - 1) * windows[i].stride + windows[i].span() + added[i] -
              windows[i].pad_before - windows[i].pad_after;
-    need(extent >= 1, "padding that leaves nothing of the output");
-    need(extent <= largest_extent, fmt::format("an output of {} positions", extent));
+    need(extent >= 1, "its padding leaves nothing of the output");
+    need(extent <= largest_extent,
+         fmt::format("an output of {} positions is out of range", extent));
   }
   output[Axis::C] = filters;
   op.layer(LayerKind::TransposedConvolution, x, output, attributes, parameters);
@@ -252,7 +260,8 @@ void transposed_convolution(const Operation& op) {
 std::vector<std::int64_t> kernel_over(const Operation& op, const Tensor& x) {
   std::vector<std::int64_t> kernel = op.node.integers("kernel_shape");
   need(kernel.size() == x.dims.size() - 2,
-       fmt::format("kernel_shape of {} numbers, expected {}", kernel.size(), x.dims.size() - 2));
+       fmt::format("its kernel_shape has {} numbers, expected {}", kernel.size(),
+                   x.dims.size() - 2));
   return kernel;
 }
 
@@ -277,7 +286,7 @@ void average_pool(const Operation& op) {
   });
   bool counts = op.node.integer("count_include_pad", 0) != 0;
   need(!round_up(op, shape, windows) || !counts,
-       "a mean that counts the padding of pads (count_include_pad) but not that of ceil_mode");
+       "no layer counts the padding of pads (count_include_pad) without that of ceil_mode");
   const bool all = !padded && std::equal(windows.begin(), windows.end(), shape.extent.begin() + 2,
                                          [](const Window& window, std::int64_t extent) {
                                            return window.kernel == extent && window.dilation == 1;
@@ -297,14 +306,14 @@ void global_max_pool(const Operation& op) { pool_all(op, op.image(0, 1), LayerKi
 void reduce_mean(const Operation& op) {
   const Tensor x = op.tensor(0);
   need(op.keeps_channels(x) && x.dims.size() <= axis_count,
-       "a mean of a tensor without an axis of channels");
+       "expected an input with an axis of channels");
   auto axes = from_front(op.list("axes", 1), x.dims.size());
   std::sort(axes.begin(), axes.end());
   Extents dims = x.dims;
   std::vector<std::int64_t> spatial;
   for (std::size_t axis = 1; axis < x.dims.size(); ++axis)
     if (axis != op.channel_axis(x)) spatial.push_back(static_cast<std::int64_t>(axis));
-  need(axes == spatial && !axes.empty(), "a mean over other axes than all positions");
+  need(axes == spatial && !axes.empty(), "expected a mean over all positions, found other axes");
   for (const std::int64_t axis : axes) dims[static_cast<std::size_t>(axis)] = 1;
   pool_all(op, x, LayerKind::GlobalAveragePool);
   Tensor made = op.graph.tensor(op.node.output(0));
@@ -315,25 +324,26 @@ void reduce_mean(const Operation& op) {
 void pad(const Operation& op) {
   const Tensor x = op.image(0);
   need(op.node.text("mode", "constant") == "constant",
-       fmt::format("padding of mode {}", op.node.text("mode", "")));
-  need(op.scalar("value", 2).value_or(0) == 0, "padding with another value than zero");
+       fmt::format("expected padding of mode constant, found {}", op.node.text("mode", "")));
+  need(op.scalar("value", 2).value_or(0) == 0, "expected padding with zero, found another value");
   const std::size_t rank = x.dims.size();
   auto pads = op.list(op.node.has("paddings") ? "paddings" : "pads", 1);
   if (op.given(3)) {  // pads along some axes only
     const auto axes = from_front(op.constant(3).integers(), rank);
-    need(pads.size() == 2 * axes.size(), "pads for another number of axes than axes lists");
+    need(pads.size() == 2 * axes.size(), "expected two pads for each axis in axes");
     std::vector<std::int64_t> all(2 * rank, 0);
     for (std::size_t i = 0; i < axes.size(); ++i)
       for (const std::size_t side : {0, 1})
         all[static_cast<std::size_t>(axes[i]) + side * rank] = pads[i + side * axes.size()];
     pads = all;
   }
-  need(pads.size() == 2 * rank, "pads for another number of axes than the input");
+  need(pads.size() == 2 * rank, "expected two pads for each axis of the input");
   for (const std::int64_t value : pads) {
     need(value >= 0, "negative padding");
-    need(value <= largest_extent, fmt::format("padding of {}", value));
+    need(value <= largest_extent, fmt::format("padding of {} is out of range", value));
   }
-  need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0, "padding of samples or channels");
+  need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0,
+       "expected no padding of samples or channels");
   Windows windows{};
   for (std::size_t i = 2; i < rank; ++i)
     windows[place_of(i - 2, rank - 2)] = {1, 1, 1, pads[i], pads[rank + i]};
@@ -355,15 +365,15 @@ std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
   } else if (const auto sizes = old ? std::nullopt : op.optional_constant(3);
              sizes && sizes->elements() > 0) {
     const auto extents = sizes->integers();
-    need(extents.size() == x.dims.size(), "sizes for another number of axes than the input");
+    need(extents.size() == x.dims.size(), "expected one size for each axis of the input");
     for (std::size_t i = 0; i < extents.size(); ++i)
       scales.push_back(static_cast<double>(extents[i]) / static_cast<double>(x.dims[i]));
   } else {
     for (const float scale : op.constant(old ? 1 : 2).floats())
       scales.push_back(static_cast<double>(scale));
   }
-  need(scales.size() == x.dims.size(), "scales for another number of axes than the input");
-  need(scales[0] == 1 && scales[1] == 1, "a scale along samples or channels");
+  need(scales.size() == x.dims.size(), "expected one scale for each axis of the input");
+  need(scales[0] == 1 && scales[1] == 1, "expected a scale of 1 along samples and channels");
   return scales;
 }
 
@@ -379,22 +389,24 @@ void resize(const Operation& op) {
   const std::string rounding = old ? "floor" : op.node.text("nearest_mode", "round_prefer_floor");
   const bool linear = mode.starts_with("linear") || mode == "bilinear";
   const bool centred = place == "half_pixel" || place == "pytorch_half_pixel";
-  need(linear || mode == "nearest", fmt::format("mode {}", mode));
-  need(!linear || centred, fmt::format("linear interpolation with coordinates {}", place));
+  need(linear || mode == "nearest", fmt::format("the mode {} is not supported", mode));
+  need(!linear || centred,
+       fmt::format("linear interpolation with coordinates {} is not supported", place));
   need(linear || (centred && rounding.starts_with("round")) ||
            (place == "asymmetric" && rounding == "floor"),
-       fmt::format("the nearest element by {} with coordinates {}", rounding, place));
+       fmt::format("the nearest element by {} with coordinates {} is not supported", rounding,
+                   place));
   std::array<std::int64_t, 3> factors{1, 1, 1};
   const auto scales = scales_of(op, x, old);
   Shape output = op.graph.shape(x);
   for (std::size_t i = 2; i < scales.size(); ++i) {
     need(scales[i] >= 1 && scales[i] <= static_cast<double>(largest_extent) &&
              scales[i] == static_cast<double>(static_cast<std::int64_t>(scales[i])),
-         "scales that are not whole numbers");
+         "expected scales that are whole numbers of at least 1");
     const std::size_t at = place_of(i - 2, scales.size() - 2);
     factors[at] = static_cast<std::int64_t>(scales[i]);
     need(multiply_within(output.extent[2 + at], factors[at], largest_extent),
-         "an output of too many positions");
+         "the output has too many positions");
   }
   if (factors == std::array<std::int64_t, 3>{1, 1, 1}) return op.output(x);
   Json attributes{{"scale", op.along({factors[0], factors[1], factors[2]})}};

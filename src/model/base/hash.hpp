@@ -1,6 +1,6 @@
 #pragma once
-// FNV-1a with 64 bits (Fowler, Noll, Vo: draft-eastlake-fnv). It tells keys of tables, tags and
-// files apart. It does not protect against forgery.
+// The hash FNV-1a with 64 bits (Fowler, Noll, Vo: draft-eastlake-fnv). The hash identifies keys of
+// tables, tags and files. The hash does not protect against forgery.
 #include <cstdint>
 #include <ranges>
 #include <string_view>

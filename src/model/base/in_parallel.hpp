@@ -5,8 +5,8 @@
 
 namespace stratplan {
 
-/// Calls `work` once for each index below `count`, from as many threads as there are cores. Returns
-/// when all calls have ended, or then throws the exception of the lowest index.
+/// Calls `work` once for each index below `count`, from as many threads as there are cores. Waits
+/// until all calls have ended. If calls threw exceptions, rethrows the one of the lowest index.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace stratplan

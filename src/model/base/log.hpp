@@ -14,7 +14,7 @@ class Log {
   virtual void note(const std::string& message) = 0;
   /// Says that a phase of the work begins: "measuring kernels".
   virtual void phase(const std::string& text) = 0;
-  /// Says how far the phase is: "37 of 120".
+  /// Says how far the current phase is: "37 of 120".
   virtual void update(const std::string& detail) = 0;
 };
 

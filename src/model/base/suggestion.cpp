@@ -14,8 +14,8 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-/// Returns the least number of letters to insert, delete, replace or swap with their neighbour
-/// (optimal string alignment).
+/// Returns the least number of edits that turn `a` into `b` (optimal string alignment). An edit
+/// inserts, deletes or replaces a letter, or swaps two neighbouring letters.
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -56,8 +56,8 @@ std::string suggestion(const std::string& word, std::span<const std::string> kno
     if (const auto meant = words_with(word, known); !meant.empty() && meant.size() <= 3)
       return fmt::format(" (did you mean {}?)", fmt::join(meant, " or "));
   const std::string* nearest = nullptr;
-  // At most a third of the letters may be wrong, or one letter of a short word. With more errors,
-  // `word` counts as another word.
+  // At most a third of the letters may be wrong, or one letter of a short word. A word with more
+  // errors gets no suggestion.
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const std::size_t distance = edits(word, candidate);

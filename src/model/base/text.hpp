@@ -9,10 +9,10 @@
 
 namespace stratplan {
 
-/// Returns a number with four significant digits, at most six decimals and all digits before the
-/// point: "0.01230", "1.234", "123.4", "12345".
+/// Returns a number as text with four significant digits, but with at most six decimals and with
+/// all digits before the point: "0.01230", "1.234", "123.4", "12345".
 std::string four_digits(double value);
-/// Returns milliseconds without the unit, as four_digits().
+/// Returns the duration in milliseconds, without the unit, as four_digits() writes it.
 std::string milliseconds(Seconds seconds);
 /// Returns bytes with a binary unit: "1.25 GiB", "310 MiB", "12 B".
 std::string readable(Bytes bytes);
@@ -33,7 +33,7 @@ inline constexpr std::array<ByteUnit, 9> byte_units{{{"TiB", std::int64_t{1} << 
                                                      {"kB", 1000},
                                                      {"B", 1}}};
 /// Returns a limit without rounding, in the largest unit that divides it: "40 B", "500 MB", "16
-/// GiB". A limit that needs many digits is rounded as in readable().
+/// GiB". If no unit gives a number of at most four digits, the limit is rounded as by readable().
 std::string exact(Bytes bytes);
 /// Returns a count with its noun: "1 sample", "2 samples". The plural of `noun` must end in s.
 std::string counted(std::int64_t count, const std::string& noun);

@@ -49,8 +49,8 @@ double shared_bandwidth(const Level& level, int flows) {
 
 namespace {
 
-/// The time of one algorithm over all members. The latency is that of the outermost level with
-/// several members. The bandwidth is that of a ring at its narrowest level.
+/// The time of the fastest algorithm over all members at once. The latency is that of the outermost
+/// level with several members. The bandwidth is that of a ring at its narrowest level.
 Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement,
              const MachineProfile& machine) {
   Level transport;

@@ -1,6 +1,6 @@
 #pragma once
-// The cost of a collective: from measured tables where they exist, else from the standard
-// algorithms' formulas.
+// The cost of a collective: from measured tables where they exist, else from the formulas of the
+// standard algorithms.
 //
 // Formulas with latency a per message, b seconds per byte between two ranks, c seconds per byte
 // summed, p ranks and n bytes:
@@ -16,14 +16,14 @@
 // adds terms to recursive doubling and halving. These terms are left out, since the formulas serve
 // as lower bounds.
 //
-// Over several levels (GPUs of a node, nodes), the cheaper of two estimates counts:
-//   flat          one of the algorithms above over all ranks, at the latency of the outermost
-//                 level; a ring leaves each node once, and as many rings share a node's links as
-//                 there are groups in the node
-//   hierarchical  a reduce-scatter within the innermost level, then the operation on 1/m of the
-//                 bytes across the outer levels (all m ranks of a node at once), then an
-//                 all-gather within the innermost level; a reduce-scatter leaves out the third
-//                 part, an all-gather the first
+// For a group over several levels (GPUs of a node, nodes), the cheaper of two estimates counts:
+//   flat          The fastest of the algorithms above over all members, at the latency of the
+//                 outermost level. A ring leaves each node once. The rings of all groups with
+//                 members in a node share the node's links.
+//   hierarchical  A reduce-scatter among the group's m members in each node, then the operation on
+//                 1/m of the bytes across nodes (by all m members at once), then an all-gather
+//                 among the m members. A reduce-scatter leaves out the third part, and an
+//                 all-gather leaves out the first part.
 // Source: M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, BlueConnect: Decomposing all-reduce
 // for deep learning on heterogeneous network hierarchy, MLSys 2019.
 #include "model/cost/op_cost.hpp"

@@ -28,7 +28,8 @@ void scale(Measurement& measured, double share) {
     *seconds = *seconds * share;
 }
 
-/// Improves the times of a table. The time of the first point, the smallest size, is the latency.
+/// Improves the times of a table. The time of the first point, which has the smallest size, counts
+/// as the latency.
 void improve(SizeTable& table, Resource resource, double factor) {
   if (table.points.empty()) return;
   const Seconds latency = table.points.front().second.median;

@@ -1,5 +1,5 @@
 #pragma once
-// The same machine with one resource improved, to see how much that would gain.
+// A machine with one resource improved, to predict how much time the improvement would save.
 #include <string_view>
 #include <vector>
 
@@ -7,16 +7,17 @@
 
 namespace stratplan {
 
-/// The resources that ops spend time on. Launches: the least time of a kernel, and the host's time
-/// to issue an op.
+/// The resources that ops spend time on. Launches covers the least time of a kernel and the host's
+/// time to issue an op. Latency and Bandwidth are those of links.
 enum class Resource : int { Compute, MemoryBandwidth, Launches, Latency, Bandwidth };
 inline constexpr int resource_count = static_cast<int>(Resource::Bandwidth) + 1;
-/// "compute", "memory bandwidth", ...
+/// Returns for example "memory bandwidth".
 std::string_view name_of(Resource resource);
 
-/// Returns `machine` with `factor` times as much of a resource. Measured kernels of `programs`
-/// become faster by the same ratio as their estimates. In measured messages and collectives, the
-/// time of the smallest size counts as latency and the rest as bandwidth.
+/// Returns `machine` with one resource that is `factor` times as fast. Measured kernels of
+/// `programs` become faster by the same ratio as their estimates. In measured messages and
+/// collectives, the time of the smallest size counts as latency, and the remaining time depends on
+/// the bandwidth.
 MachineProfile faster(const MachineProfile& machine, Resource resource, double factor,
                       const std::vector<Program>& programs);
 

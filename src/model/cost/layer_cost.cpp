@@ -87,8 +87,8 @@ std::string describe(const Network& network, const Recomputation& recomputation,
                             kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }
 
-/// Bytes that a layer's own program keeps from its forward to its backward phase, except for the
-/// buffer named `except`.
+/// The bytes that the program of one fusion keeps from its forward to its backward phase. The
+/// buffer named `except` does not count.
 Bytes saved_by(const Program& program, const std::string& except) {
   constexpr int forward = 1, backward = 2;
   std::vector<int> used(program.buffers.size(), 0);
@@ -113,8 +113,8 @@ Bytes persistent_of(const Program& program) {
   return bytes;
 }
 
-/// A block as one rank executes it. The programs are one per fusion, in order, then one per edge
-/// between fusions.
+/// A block as one rank executes it. `programs` has one program per fusion, in order, then one per
+/// edge between fusions.
 struct LoweredBlock {
   std::vector<Fusion> fusions;
   std::vector<Program> programs;

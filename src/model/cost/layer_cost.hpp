@@ -15,10 +15,10 @@ namespace stratplan {
 
 /// The cost of one block on one rank, per iteration.
 struct LayerCost {
-  Seconds forward{};           ///< kernels
-  Seconds backward{};          ///< kernels
-  Seconds update{};            ///< kernels
-  Seconds communication{};     ///< collectives, and exchanges inside the block
+  Seconds forward{};           ///< time of kernels and loads
+  Seconds backward{};          ///< time of kernels and loads
+  Seconds update{};            ///< time of kernels
+  Seconds communication{};     ///< time of collectives, and of exchanges inside the block
   Tier tier = Tier::Measured;  ///< the least certain tier among the ops
   Bytes persistent{};          ///< parameters, their gradients, optimizer state
   /// activations that the backward phase reads, without those that consumers count as their own
@@ -27,16 +27,16 @@ struct LayerCost {
   Seconds total() const { return forward + backward + update + communication; }
 };
 
-/// The ops that make up a block's own cost on one rank: one program per fusion, then one per edge
-/// between fusions.
+/// The programs whose ops make up a block's own cost on one rank: one program per fusion, then one
+/// per edge between fusions.
 std::vector<Program> block_programs(const Network& network, const Block& block,
                                     const Decomposition& root, const Execution& execution,
                                     int rank);
 
-/// A few ranks, among them the rank with the most work. For a small grid these are all ranks. For a
-/// large grid these are the ranks with the first, second or last index along each dimension. The
-/// first blocks are the longest (interval.hpp), the second block has neighbours on both sides, and
-/// the last block reads padding.
+/// A few ranks, among them the rank with the most work. For a small grid, these are all ranks. For
+/// a large grid, these are the ranks with the first, second or last index along each dimension
+/// (along R, only the first). The first blocks are the longest (interval.hpp), the second block has
+/// neighbours on both sides, and the last block reads padding.
 std::vector<int> representative_ranks(const ProcessGrid& grid);
 
 /// Whether the backward phase of some consumer reads the layer's output. That consumer then counts
@@ -58,7 +58,7 @@ class LayerCosts {
   /// All arguments must outlive this object.
   LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine);
 
-  /// The cost of a block under a candidate, which must be legal.
+  /// The cost of a block under a candidate. Requires that the candidate is legal.
   const LayerCost& block(const Block& block, const Decomposition& root);
   /// The cost of one edge between two layers, forward and backward together.
   Seconds edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer,

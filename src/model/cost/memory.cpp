@@ -29,7 +29,7 @@ class Workspaces {
   Bytes largest(const Program& program) {
     Bytes largest{};
     if (machine_.kernels.empty() && !machine_.unmeasured_workspace)
-      return largest;  // saves time for devices that are not present, with thousands of programs
+      return largest;  // no scratch memory is known; saves time with thousands of programs
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body))
         largest = std::max(largest, of(compute->kernel));
@@ -58,8 +58,8 @@ MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
-  // Change of the live bytes, by class, at the start of each op. The loss is read after the last
-  // op, so the loss buffer is freed two entries after that op's entry.
+  // The changes of the live bytes, by class, at the start of each op. The loss is read after the
+  // last op, so the loss buffer is freed two entries after that op's entry.
   std::vector<BytesByClass> changes(program.ops.size() + 2);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside >= 0) continue;

@@ -1,6 +1,7 @@
 #pragma once
-// The memory that a program needs on its rank. It has three parts: the buffer plan, by which the
-// runtime allocates, the kernels' scratch memory, and the data that the data source holds.
+// The memory that a program needs on its rank. It has three parts: the buffers as plan_buffers()
+// places them for the runtime, the kernels' scratch memory, and the data that the data source
+// holds.
 #include <array>
 #include <vector>
 
@@ -14,12 +15,13 @@ using BytesByClass = std::array<Bytes, tensor_class_count>;  ///< indexed by Ten
 
 struct MemoryUse {
   Bytes persistent{};  ///< parameters, their gradients, optimizer state
-  Bytes arena{};       ///< everything that is allocated and freed within a step
+  Bytes arena{};       ///< all buffers that are allocated and freed within a step
   BytesByClass persistent_by_class{};
-  /// live bytes at the op at which most bytes live; they add up to `fullest`
+  /// live bytes by class, at the op at which their sum is largest; this sum is `fullest`
   BytesByClass arena_by_class{};
-  Bytes fullest{};  ///< most live bytes at any op; `arena` adds the gaps between placed buffers
-  /// scratch memory of the kernel that needs the most; kernels run one after the other
+  /// largest number of live bytes at any op; `arena` also contains the gaps between placed buffers
+  Bytes fullest{};
+  /// largest scratch memory of a kernel, since kernels run one after the other
   Bytes workspace{};
   /// bytes that the data source holds for the loads of one step, before loads copy them to the
   /// arena

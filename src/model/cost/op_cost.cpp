@@ -38,8 +38,8 @@ Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const 
 
 namespace {
 
-/// Whether the tables of messages hold at a level. They were measured between neighbours, so they
-/// hold at the innermost level only.
+/// Whether the profile has tables of messages that hold at this level. The tables were measured
+/// between neighbours, so they hold at the innermost level only.
 bool measured_between(std::size_t level, const MachineProfile& machine) {
   return level + 1 == machine.levels.size() &&
          !(machine.one_way.points.empty() && machine.both_ways.points.empty());
@@ -80,7 +80,7 @@ struct Pricing {
   OpCost operator()(const LoadOp& load) const { return cost_of(load_kernel(load), machine); }
 
   OpCost operator()(const ExchangeOp& exchange) const {
-    std::map<int, std::pair<Bytes, Bytes>> peers;  // out, in
+    std::map<int, std::pair<Bytes, Bytes>> peers;  // by peer: bytes out, bytes in
     for (const Message& message : exchange.sends) peers[message.peer].first += message.bytes;
     for (const Message& message : exchange.receives) peers[message.peer].second += message.bytes;
     OpCost total{{}, Tier::Measured, {}};

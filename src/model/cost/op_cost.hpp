@@ -13,8 +13,8 @@ enum class Tier : int { Measured, Interpolated, Estimated };
 struct OpCost {
   Seconds seconds{};
   Tier tier = Tier::Estimated;
-  /// standard deviation from one run to the next, zero if not measured; deviations make partners
-  /// wait for each other
+  /// standard deviation of `seconds` from one run to the next; zero if not measured. The simulator
+  /// derives from it how long partners wait for each other.
   Seconds deviation{};
 };
 
@@ -22,11 +22,11 @@ struct OpCost {
 /// estimate never hides a plan that is worth measuring.
 ///   compute     the kernel's own measurement, else estimate_kernel
 ///   load        the copy of the load's region into the device's memory (load_kernel)
-///   exchange    measured: one partner after the other, since all messages of a rank pass through
-///               its one core; estimated: estimate_exchange, level by level
-///   collective  collective_cost.hpp
+///   exchange    if measured, the sum of exchange_cost over the partners, since all messages of a
+///               rank pass through its one core; else the sum of estimate_exchange over the levels
+///   collective  collective_cost (collective_cost.hpp)
 OpCost cost_of(const Op& op, const Program& program, const MachineProfile& machine);
-/// The kernel's own measurement, else estimate_kernel.
+/// The kernel's own measurement, else estimate_kernel. MachineProfile::drift_factor() scales both.
 OpCost cost_of(const Kernel& kernel, const MachineProfile& machine);
 
 /// The copy kernel that stands for a load. The data source already holds the samples, and the load
@@ -39,15 +39,17 @@ struct LevelTraffic {
   std::int64_t peers = 0;
   Bytes out{}, in{};
 };
-/// One latency per partner, plus the bytes of the longer direction at the rank's share of the
-/// level's bandwidth. The share assumes that all ranks of a group send out of the group at once.
+/// Returns one latency per partner, plus the time of the direction with more bytes at the rank's
+/// share of the level's bandwidth. The share assumes that all ranks of a group send out of the
+/// group at once.
 Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement,
                           const MachineProfile& machine);
 
-/// The cost of simultaneous messages of `out` and `in` bytes between two ranks. Up to the length of
-/// the shorter message, the table both_ways gives the cost. The rest of the longer message adds its
-/// cost by the table one_way. `ranks`: the number of ranks in the job, which decides the level at
-/// which the two ranks meet.
+/// The cost of simultaneous messages of `out` and `in` bytes between two ranks. The table
+/// MachineProfile::both_ways gives the cost up to the length of the shorter message. The table
+/// one_way gives the additional cost of the rest of the longer message. Without measurements at the
+/// level at which the ranks meet, the cost is estimate_exchange. `ranks`: the number of ranks in
+/// the job, which decides that level.
 OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
                      const MachineProfile& machine);
 

@@ -39,7 +39,7 @@ class PlanTable final : public CostTable {
   }
 
  private:
-  /// A connection between two layers that belongs to an edge of the table.
+  /// A connection between two layers. It belongs to the table's edge between their nodes.
   struct LayerEdge {
     LayerIndex producer = -1, consumer = -1;
     std::size_t input = 0;
@@ -54,7 +54,7 @@ class PlanTable final : public CostTable {
   mutable LayerCosts costs_;
   std::vector<Edge> edges_;
   std::vector<std::vector<LayerEdge>> layer_edges_;  ///< per edge of the table
-  std::vector<int> node_of_layer_;                   ///< -1 for an input layer
+  std::vector<int> node_of_layer_;                   ///< by layer; -1 for an input layer
   /// the layer's decomposition, by layer and by candidate of the layer's node
   std::vector<std::vector<Decomposition>> spread_;
   mutable std::vector<std::vector<const LayerCost*>> node_costs_;

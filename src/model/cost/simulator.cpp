@@ -20,7 +20,8 @@ Uncertain greater_of(Uncertain a, Uncertain b) {
   const double above = 0.5 * std::erfc(-distance / std::numbers::sqrt2);
   const double density = std::exp(-0.5 * distance * distance) / std::sqrt(2 * std::numbers::pi);
   const double mean = a.mean * above + b.mean * (1 - above) + deviation * density;
-  // Second moment about b.mean, so that a difference of large squares loses no digits.
+  // The second moment is taken about b.mean, so that no digits are lost in a difference of large
+  // squares.
   const double ahead = a.mean - b.mean, greater = mean - b.mean;
   const double second =
       (ahead * ahead + a.variance) * above + b.variance * (1 - above) + ahead * deviation * density;
@@ -78,8 +79,8 @@ class Simulation {
     std::vector<int> followers;
     Uncertain arrival;  ///< when the op could start if its partners had arrived
     double issued = 0;
-    int meeting = -1;  ///< index in meetings_; only for a collective
-    /// number of ranks, this rank included, that have not arrived; only for an exchange
+    int meeting = -1;  ///< for a collective: index in meetings_
+    /// for an exchange: number of ranks that have not arrived, this rank included
     int missing_partners = 0;
     /// number of earlier exchanges of this rank with the same tag (one in each micro-batch)
     int turn = 0;
@@ -131,12 +132,15 @@ class Simulation {
   std::map<Kernel, OpCost> kernel_costs_;
   std::map<int, int> place_of_;             ///< index in programs_, by rank
   std::map<std::vector<int>, int> groups_;  ///< group number by members
-  std::map<std::pair<int, int>, int>
-      calls_;  ///< by group and place: how many collectives of the group the member has issued
-  std::map<std::pair<int, int>, int> meeting_of_;  ///< index in meetings_, by group and call
+  /// number of collectives so far, by group and index in programs_
+  std::map<std::pair<int, int>, int> calls_;
+  /// index in meetings_, by group and number of earlier collectives of the group
+  std::map<std::pair<int, int>, int> meeting_of_;
   std::vector<Meeting> meetings_;
-  std::map<std::pair<int, int>, int> turns_;  ///< number of exchanges so far, by tag and place
-  std::map<std::tuple<int, int, int>, Place> exchanges_;  ///< the op, by tag, turn and place
+  /// number of exchanges so far, by tag and index in programs_
+  std::map<std::pair<int, int>, int> turns_;
+  /// the op of an exchange, by tag, turn and index in programs_
+  std::map<std::tuple<int, int, int>, Place> exchanges_;
 };
 
 OpCost Simulation::price(Place place) {
@@ -151,7 +155,8 @@ OpCost Simulation::price(Place place) {
 void Simulation::add_rank(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   SP_ASSERT(rank == 0 || program.rank > programs_[static_cast<std::size_t>(rank) - 1].rank,
-            "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
+            "the program of rank {} of {} at index {} is out of order", program.rank, program.ranks,
+            rank);
   states_[static_cast<std::size_t>(rank)].resize(program.ops.size());
   for (int index = 0; index < static_cast<int>(program.ops.size()); ++index) {
     const Place place{rank, index};
@@ -239,8 +244,9 @@ void Simulation::arrive_at_exchange(Place place, const ExchangeOp& exchange) {
   for (const int rank : waiting) {
     const auto partner = exchanges_.find({exchange.tag, turn, rank});
     SP_ASSERT(partner != exchanges_.end(),
-              "rank {} exchanges with rank {}, which has no exchange with tag {}", place.rank, rank,
-              exchange.tag);
+              "the program at index {} exchanges with the program at index {}, which lacks an "
+              "exchange with tag {}",
+              place.rank, rank, exchange.tag);
     Node& other = node(partner->second);
     if (--other.missing_partners > 0) continue;
     Uncertain start = other.arrival;
@@ -266,8 +272,8 @@ void Simulation::arrive_at_collective(Place place) {
   }
 }
 
-/// Ends an op whose partners have all arrived at `start`. Makes those ops of the rank ready that
-/// waited only for this op.
+/// Ends an op that starts at `start`, when all its partners have arrived. Makes those ops of the
+/// rank ready that waited only for this op.
 void Simulation::finish(Place place, Uncertain start) {
   Node& here = node(place);
   const double deviation = here.cost.deviation.value;

@@ -24,9 +24,9 @@ namespace stratplan {
 
 /// Returns the timeline of one iteration that starts on all ranks at once. Its total is the
 /// expected end of the slowest rank. `programs`: the results of lower(), ascending by rank, for all
-/// ranks or for representative ranks. Partners outside `programs` never make a rank wait. Takes
-/// time in proportion to the number of ops. A deadlock is a bug in lowering: the simulator aborts
-/// and names the blocked ops.
+/// ranks or for representative ranks. Partners outside `programs` never make a rank wait. The
+/// simulation takes time in proportion to the number of ops. A deadlock is a bug in lowering, so
+/// the simulator then aborts and names the blocked ops.
 Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
 
 /// A duration or a point in time, in seconds, with its variance.

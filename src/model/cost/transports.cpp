@@ -15,7 +15,7 @@ const SizeTable* find(const std::map<std::string, SizeTable>& tables, const std:
   return table == tables.end() ? nullptr : &table->second;
 }
 
-/// The table that prices transfers of this key; null if they are estimated.
+/// The measured table for transfers with this key of Transports::transfers; null if there is none.
 const SizeTable* table_of(const std::string& key, const MachineProfile& machine) {
   if (key == "messages") return &machine.both_ways;
   if (key == "messages one way") return &machine.one_way;

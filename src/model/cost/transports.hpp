@@ -14,8 +14,8 @@ namespace stratplan {
 /// the geometric mean of the two points' sizes. Empty if the points name no transport.
 Transports::BySize transports_of(const SizeTable& table);
 
-/// The transports of these programs' transfers, from the tables that price them. Empty for machines
-/// with only one transport.
+/// The transports of these programs' transfers, from the measured tables. Empty for machines with
+/// only one transport.
 Transports fastest_transports(std::span<const Program> programs, const MachineProfile& machine);
 
 }  // namespace stratplan

@@ -9,12 +9,13 @@
 
 namespace stratplan {
 
-// Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices
-// (tests/support/calibration.hpp). No measurement of several devices was used. Do not tune the
-// constants to measured plans: a difference between plan and measurement is a finding.
+// On 2026-11-22, tests/bench/calibrate fitted the first constants to published times of single
+// devices (tests/support/calibration.hpp). The comment beside a constant names the times that
+// determine it. No measurement of several devices was used. Do not tune the constants to measured
+// plans: a difference between a plan's prediction and its measurement is a finding.
 constinit const KernelModel frozen_model{
     .contraction_share =
-        {0.97,  // fp32: ResNet-50 inference on V100 by batch; at the bound of the fit
+        {0.97,  // fp32: ResNet-50 inference on V100 by batch size; upper bound of the fit
          // tf32: ResNet-50 training on A100, 938 images/s, with a framework that stores channels
          // first
          0.41,
@@ -22,8 +23,8 @@ constinit const KernelModel frozen_model{
          0.87},               // bf16: as fp16
     .winograd_share = 0.63,   // fp32 training of VGG-16 and ResNet-50 on V100
     .backward_share = 0.76,   // fp32 training against inference on V100
-    .bandwidth_share = 0.92,  // all published times; at the bound of the fit
-    // Not fitted: assumptions on the inner loops of matrix products.
+    .bandwidth_share = 0.92,  // all published times; upper bound of the fit
+    // The following constants were not fitted. They are assumptions about inner loops.
     .tile_edge = {4, 24, 24, 24},
     .prologue = 16,
     .direct_share = 0.25,
@@ -38,12 +39,12 @@ Math math_of(const Kernel& kernel, const DeviceRates& device) {
   return device.math;
 }
 
-/// The number of channels that are computed at once, a power of two. Tensor cores take operands in
-/// pieces of 16 bytes.
+/// The multiple to which a matrix product pads channels, a power of two. Tensor cores take operands
+/// in pieces of 16 bytes.
 std::int64_t granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
 
-/// std::ceil and std::floor for non-negative values that fit an integer. Calls to the mathematical
-/// library would dominate the time of an estimate.
+/// ceiling() and floor_of() replace std::ceil and std::floor for non-negative values that fit
+/// std::int64_t. Calls to the mathematical library would dominate the time of an estimate.
 double ceiling(double value) {
   const auto whole = static_cast<double>(static_cast<std::int64_t>(value));
   return whole + (whole < value ? 1 : 0);
@@ -52,7 +53,7 @@ double floor_of(double value) { return static_cast<double>(static_cast<std::int6
 
 double round_up(double value, double multiple) { return ceiling(value / multiple) * multiple; }
 
-/// `count` matrix products of rows x depth with depth x columns.
+/// `count` products of a rows x depth matrix with a depth x columns matrix.
 struct Product {
   double count = 1;
   double rows = 1;
@@ -69,8 +70,9 @@ double taps(const Kernel& kernel) {
   return static_cast<double>(d.kernel * h.kernel * w.kernel);
 }
 
-/// The matrix product of backward data. Every position of x gathers from the taps that reach it:
-/// one in `stride` along each axis. Positions that the stride skips entirely cost nothing.
+/// The matrix product of the backward data kernel. At each position of x, it sums over the taps
+/// that reach the position. Along each axis, these are one tap in `stride`. If the window is
+/// shorter than the stride, only as many positions of x count as y has, each with one tap.
 Product backward_data_product(const Kernel& kernel, double groups, double channels,
                               double filters) {
   Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
@@ -102,7 +104,7 @@ Product product_of(const Kernel& kernel, double granule) {
 struct Tile {
   double rows;
   double columns;
-  double per_row = 1 / rows;  ///< exact, and saves a division per estimate
+  double per_row = 1 / rows;  ///< exact; a product with it saves a division per estimate
   double per_column = 1 / columns;
 };
 constexpr std::array tiles{Tile{256, 128}, Tile{128, 128}, Tile{128, 64},
@@ -118,9 +120,10 @@ struct Rates {
   double prologue;
 };
 
-/// The time of matrix products in tiles. Each unit processes its share of the tiles, one after the
-/// other. If there are at least two units per tile, sums are split over several tiles, and the
-/// parts of the sums are added up through memory.
+/// The time of matrix products whose results are computed in tiles. Each unit processes its share
+/// of the tiles, one after the other. If there are at least two units per tile, each sum is split
+/// into parts of at least `shortest_part` terms. Several units then share a tile, and the parts of
+/// its sums are added up through memory.
 double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
   constexpr double shortest_part = 64;
   const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) *
@@ -175,8 +178,8 @@ Product winograd_product(const Kernel& kernel) {
 /// Groups with fewer channels than this are not computed as matrix products.
 constexpr std::int64_t narrow = 8;
 
-/// From this many elements of a tensor on, cuDNN (9.19, for H100 and H200) has only one engine,
-/// which does not use tensor cores.
+/// For a tensor with this many elements or more, cuDNN (9.19, on H100 and H200) has only one
+/// engine. That engine does not use tensor cores.
 constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
 
 /// Whether the kernel computes its sums directly rather than as a matrix product.
@@ -207,8 +210,8 @@ double computing(const Kernel& kernel, const DeviceRates& device, const KernelMo
   return std::min(direct, seconds_of(winograd_product(kernel), rates));
 }
 
-/// The time of a contraction on units with vectors. A piece of work is an output row with one
-/// vector of filters. The units divide the pieces among themselves.
+/// The time of a contraction if the units are cores with vectors. A piece of work is one row of
+/// outputs for one vector of output channels. The units divide the pieces among themselves.
 double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
                             const KernelModel& model) {
   const double width = device.vector_width, units = device.units;
@@ -224,22 +227,22 @@ double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
   return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
 }
 
-/// The bytes that a kernel moves, and the copy kernels that run before and behind it.
+/// The bytes that a kernel moves, and the copy kernels that run before and after it.
 struct Traffic {
   double bytes = 0;
   double copied = 0;  ///< bytes read and written by copies
   int copies = 0;
 };
 
-/// The memory traffic of a contraction, whose groups take channels in multiples of `granule`. A
-/// tensor is stored with c channels. The product reads or writes it with p >= c channels, through a
-/// padded copy if p > c:
-///   a tensor      p            moved by the product
-///                 c + p        moved by the copy, if p > c
+/// The memory traffic of a contraction whose matrix product pads the channels of each group to a
+/// multiple of `granule`. A tensor is stored with c channels and enters the product with p >= c
+/// channels. At each position of the tensor, the kernels move this many elements:
+///   the product   p
+///   the copy      c + p if p > c; otherwise there is no copy
 /// The same holds for weights, which are copied if their input or output channels are padded. It
 /// holds for the forward kernel and for both backward kernels. The gradient of weights counts like
-/// the weights. Some of cuDNN's engines read images of three or four fp16 channels without a copy,
-/// which is not modelled.
+/// the weights. Some of cuDNN's engines read images of three or four fp16 channels without a copy.
+/// This exception is not modelled.
 Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
   const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
                      channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];
@@ -263,7 +266,8 @@ Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
   return traffic;
 }
 
-/// Nothing is copied unless the device has tensor cores and the kernel uses them.
+/// The memory traffic of a kernel. Copies count only for matrix products in tf32, fp16 or bf16 on
+/// multiprocessors. These are taken to run on tensor cores.
 Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
   if (!is_contraction(kernel.kind)) return {static_cast<double>(kernel.bytes().value)};
   const bool on_tensor_cores =
@@ -274,7 +278,8 @@ Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
 }  // namespace
 
 Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
-  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0, "{} FLOP/s, {} bytes/s",
+  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0,
+            "expected positive rates of the device, found {} FLOP/s and {} bytes/s",
             device.flops_per_s, device.bytes_per_s);
   const double share = device.units > 0 ? model.bandwidth_share : 1;
   const double bytes_per_s = device.bytes_per_s * share;

@@ -1,4 +1,4 @@
-// The sources of machine profiles: files, shipped names, and the local machine.
+// Reads machine profiles from their sources: files, shipped machines, and the local machine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -73,8 +73,8 @@ MachineProfile estimate_local_machine() {
   machine.device = {1e11, 2e10, {2e-7}, {memory / cores}};
   machine.levels = {{"core", cores, {5e-7}, 1e10}};
   machine.provenance.set("note",
-                         "generic rates, nothing measured yet: `stratplan profile` or `stratplan "
-                         "autotune` measure");
+                         "the rates are generic, since nothing is measured yet; to measure, run "
+                         "`stratplan profile` or `stratplan autotune`");
   return machine;
 }
 
@@ -94,8 +94,8 @@ Wanted parse(const std::string& text) {
   return {text, {}};
 }
 
-/// Throws InputError if the text behind the last colon names no arithmetic, but the text before the
-/// colon names a machine.
+/// Requires that the text behind the last colon, if there is a colon, names no arithmetic. Throws
+/// InputError if the text before that colon names a machine, unless the whole text names a file.
 void check_arithmetic(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || fs::is_regular_file(text)) return;
@@ -121,8 +121,8 @@ MachineProfile read_stored(const std::string& source, int ranks, int threads_per
     return machine_from_json(read_machine_document(cached), cached);
   } catch (const InputError& damage) {
     throw Error(ExitCode::BadInput,
-                fmt::format("{} (these are cached measurements: delete the file and measure again "
-                            "with stratplan profile or autotune)",
+                fmt::format("{}; the file holds cached measurements of this machine; delete it and "
+                            "measure again with stratplan profile or autotune",
                             damage.what()));
   }
 }

@@ -30,7 +30,8 @@ const Json& find_part(const Json& parts, const std::string& name, const std::str
                                suggestion(name, names), fmt::join(names, ", ")));
 }
 
-/// Adds every key of `other` that `part` lacks, and does the same for their sources.
+/// Adds to `part` every key of `other` that it lacks. If both have an object "source", completes
+/// that object in the same way.
 void complete(Json& part, const Json& other) {
   for (const auto& [key, value] : other.items()) {
     if (!part.contains(key)) {
@@ -52,7 +53,8 @@ Json device_part(const Json& devices, const std::string& name, const std::string
   return device;
 }
 
-/// Sets `key` to the bandwidth of the stated number of links, unless the level already has `key`.
+/// Sets `key` of the level to the joint bandwidth of its links, unless the level already has `key`.
+/// The level states the number of links at `count_key`; the default is one link.
 void put_bandwidth(Json& level, const Json& link, const char* key, const char* count_key) {
   if (level.contains(key)) return;
   const double count = level.value(count_key, 1.0);

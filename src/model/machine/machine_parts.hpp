@@ -3,11 +3,11 @@
 // machine.json may name a part instead of stating its numbers, so machine files only say which
 // parts there are and how many.
 //
-//   "device": "a100-40"        the numbers of that device
-//   "link": "edr", "links": 3  on a level: the link's latency, and three times its bandwidth; the
+//   "device": "a100-40"        the machine has the numbers of that device
+//   "link": "edr", "links": 3  the level has the link's latency, and three times its bandwidth; the
 //                              default of "links" is 1
-//   "shared_links": 2          shared_bytes_per_s of two links
-// A number that is stated next to a link replaces the link's number. A device that is "like"
+//   "shared_links": 2          the level's shared_bytes_per_s is twice the link's bandwidth
+// A number that a level states beside its link replaces the link's number. A device that is "like"
 // another device takes its missing numbers from that device.
 #include <string>
 #include <vector>
@@ -16,9 +16,10 @@
 
 namespace stratplan {
 
-/// Returns the document with all numbers filled in, each with its source. Existing entries and
-/// names stay. Throws InputError naming `file` and the JSON pointer if a part is unknown, or a
-/// level has neither link nor numbers.
+/// Returns the document of a machine with the numbers of its parts filled in, each with its source.
+/// Numbers that the document already states stay, and so do the names of parts. Throws InputError
+/// if a part is unknown, or if a level has neither a link nor numbers. The error names `file` and
+/// the JSON pointer.
 Json with_parts(Json document, const std::string& file);
 
 /// The numbers of a shipped device. Throws InputError if there is none of that name.

@@ -47,7 +47,7 @@ std::optional<Seconds> SizeTable::at(Bytes bytes) const {
   const auto& [low, low_time] = *(above - 1);
   const auto& [high, high_time] = *above;
   const double share = (bytes - low) / (high - low);
-  // Beyond the table a falling last slope is noise: more bytes are never faster.
+  // Beyond the table, a falling last slope counts as noise, since more bytes never take less time.
   if (share > 1 && high_time.mean() < low_time.mean()) return high_time.mean();
   return low_time.mean() + (high_time.mean() - low_time.mean()) * share;
 }
@@ -106,7 +106,7 @@ Topology MachineProfile::topology(int ranks) const {
 }
 
 std::size_t MachineProfile::meeting_level(const std::vector<int>& members, int ranks) const {
-  SP_ASSERT(!members.empty(), "a group without members, of {} levels", levels.size());
+  SP_ASSERT(!members.empty(), "the group has no members; levels={}", levels.size());
   const Topology groups = placement(std::max(ranks, 1));
   int within = 1;
   for (std::size_t level = levels.size(); level-- > 1;) {
@@ -183,7 +183,8 @@ SizeTable table_from(const Json& json, const std::string& file, const std::strin
   return table;
 }
 
-/// The key of a rate, as "tf32_flops_per_s". The key of the fp32 rate is "flops_per_s".
+/// The JSON key of the rate of an arithmetic other than fp32: "tf32_flops_per_s". The key of the
+/// fp32 rate is "flops_per_s".
 std::string rate_key(std::size_t math) { return std::string(math_names[math]) + "_flops_per_s"; }
 
 /// Omits numbers that are not stated, so that a device without units has only four numbers.

@@ -8,8 +8,8 @@ namespace {
 constexpr Seconds long_latency{1e-3};
 constexpr double low_bandwidth = 1e8;
 
-/// Whether a level is faster in both respects. A network that only has more bandwidth than a node's
-/// own bus is not odd.
+/// Whether `level` is faster than `other` in both bandwidth and latency. A network that only has
+/// more bandwidth than a node's own bus is not odd.
 bool is_faster(const Level& level, const Level& other) {
   return level.bandwidth_bytes_per_s > other.bandwidth_bytes_per_s && level.latency < other.latency;
 }
@@ -24,15 +24,16 @@ std::vector<std::string> odd_levels(const MachineProfile& machine) {
       odd.push_back(fmt::format("at /levels/{}{}: {}", i, key, what));
     };
     if (levels[i].latency > long_latency)
-      add("/latency_seconds", fmt::format("{:g} is long for a message; in seconds, 4 us is 4e-6",
-                                          levels[i].latency.value));
+      add("/latency_seconds",
+          fmt::format("a latency of {:g} s is long for a message; 4 us is 4e-6 s",
+                      levels[i].latency.value));
     if (levels[i].bandwidth_bytes_per_s < low_bandwidth)
       add("/bandwidth_bytes_per_s",
-          fmt::format("{:g} is little for a link; in bytes per second, 25 GB/s is 2.5e10",
+          fmt::format("a bandwidth of {:g} bytes/s is low for a link; 25 GB/s is 2.5e10 bytes/s",
                       levels[i].bandwidth_bytes_per_s));
     if (i + 1 < levels.size() && is_faster(levels[i], levels[i + 1]))
-      add("", fmt::format("{} is faster than {}, the level inside it; levels go from the outermost "
-                          "to the innermost",
+      add("", fmt::format("{} is faster than {}, the level inside it; expected levels from the "
+                          "outermost to the innermost",
                           levels[i].name, levels[i + 1].name));
   }
   return odd;

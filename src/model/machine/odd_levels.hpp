@@ -1,5 +1,6 @@
 #pragma once
-// Numbers of a machine's links that are possible, but look like a wrong unit or a wrong order.
+// Finds numbers of a machine's links that are possible, but suggest a wrong unit or a wrong order
+// of the levels.
 #include <string>
 #include <vector>
 
@@ -7,11 +8,11 @@
 
 namespace stratplan {
 
-/// Returns a line for each odd number or order of the levels, with its JSON pointer: a latency
-/// above 1 ms, a bandwidth below 100 MB/s, and a level that is faster than the level inside it.
-///   levels gpu (80 GB/s, 1.9 us), node (24 GB/s, 4 us)
-///   at /levels/0: gpu is faster than node, the level inside it; levels go from the outermost to
-///   the innermost
+/// Returns one line for each oddity, with its JSON pointer. Oddities are a latency above 1 ms, a
+/// bandwidth below 100 MB/s, and a level that is faster than the level inside it.
+///   levels  gpu (80 GB/s, 1.9 us), node (24 GB/s, 4 us)
+///   result  at /levels/0: gpu is faster than node, the level inside it; expected levels from the
+///           outermost to the innermost
 std::vector<std::string> odd_levels(const MachineProfile& machine);
 
 }  // namespace stratplan

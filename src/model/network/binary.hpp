@@ -1,22 +1,24 @@
 #pragma once
-// The functions of two tensors, y = f(a, b) element by element: a table with one row per function.
-// Along any axis but samples, a or b may have one element where the other has more. That element
-// is then read at every position (broadcast). For example, a scale per channel of each sample, or a
-// map of positions, multiplies a whole tensor.
+// The table of element-wise functions of two tensors, y = f(a, b), with one row per function. Along
+// any axis but N, a or b may have one element where the other tensor has more. That element is then
+// read at every position (broadcast). For example, one scale per channel of each sample can
+// multiply a whole tensor.
 //
 // To add a function, write a row. Then add the row's name to SP_BINARY_FUNCTIONS below the rows,
 // and `name` to the list of kinds in schemas/network.schema.json. Networks, ONNX models, backends,
-// costs, verification and tests read everything else from the row. Its columns:
+// costs, verification and tests read everything else from the row. A row has these columns:
 //
-//   name             in network.json ("subtract"), and in the keys of kernels
-//   onnx             ONNX's operator
+//   name             the function's name in network.json ("subtract") and in the keys of kernels
+//   onnx             the function's operator in ONNX
 //   operations       floating-point operations per element, forward and backward
-//   first_reads      which of a and b `first_gradient` needs; it gets zero for the other
-//   second_reads     the same for `second_gradient`
-//   passes_on        optional: first_gradient is dy, so no kernel is needed unless a is broadcast
+//   first_reads      which of a and b `first_gradient` reads; the caller passes zero for the other
+//   second_reads     which of a and b `second_gradient` reads
+//   passes_on        optional: whether first_gradient returns dy, so that da needs no kernel unless
+//                    a is broadcast
 //   value            f(a, b)
-//   first_gradient   da, from a, b and dy; if a is broadcast, the caller sums over its positions
-//   second_gradient  db, likewise
+//   first_gradient   da at one position, from a, b and dy; if a is broadcast, the caller sums the
+//                    results of all positions that read the same element of a
+//   second_gradient  db, in the same way
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -38,7 +40,7 @@ struct Operations {
   double forward = 1, backward = 1;
 };
 
-/// Defaults of a row.
+/// The values of columns that a row does not set.
 struct Row {
   static constexpr Operations operations{};
   static constexpr Reads first_reads{}, second_reads{};
@@ -91,17 +93,17 @@ enum class BinaryFunction : std::uint8_t { SP_BINARY_FUNCTIONS(SP_BINARY_NAME) }
 inline constexpr std::array all_binary_functions{SP_BINARY_FUNCTIONS(SP_BINARY_VALUE)};
 #undef SP_BINARY_VALUE
 
-/// Calls visit(row) with the row of `function`, an empty value of its type.
+/// Calls visit(row). `row` is an empty value of the struct that is the row of `function`.
 template <class Visit>
 constexpr decltype(auto) visit_row(BinaryFunction function, Visit&& visit) {
 #define SP_BINARY_CASE(Function) \
   case BinaryFunction::Function: return visit(binary::Function{});
   switch (function) { SP_BINARY_FUNCTIONS(SP_BINARY_CASE) }
 #undef SP_BINARY_CASE
-  return visit(binary::Subtract{});  // not reached: every function has a case
+  return visit(binary::Subtract{});  // unreachable, because every function has a case
 }
 
-/// The columns of a row as values; `reads`: by gradient.
+/// The columns of a row as values. `reads` holds first_reads and second_reads.
 struct BinaryRow {
   std::string_view name, onnx;
   binary::Operations operations;

@@ -14,7 +14,7 @@
 namespace stratplan {
 namespace {
 
-/// The result of a failed check. finish_network adds file and pointer.
+/// The message of a failed check. finish_network adds the file and the JSON pointer of the layer.
 struct Complaint {
   std::string text;
 };
@@ -32,11 +32,11 @@ void check_extent(std::int64_t value, std::int64_t least, const std::string& wha
 std::int64_t elements_of(const Shape& shape, const char* what) {
   std::int64_t elements = 1;
   for (const Axis axis : all_axes) {
-    check_extent(
-        shape[axis], 1,
-        fmt::format("{} of an extent along {}", what, axis_names[static_cast<std::size_t>(axis)]));
+    check_extent(shape[axis], 1,
+                 fmt::format("{} with an extent along {}", what,
+                             axis_names[static_cast<std::size_t>(axis)]));
     if (!multiply_within(elements, shape[axis], largest_tensor)) {
-      throw Complaint{fmt::format("expected {} of at most {} elements, found {}", what,
+      throw Complaint{fmt::format("expected {} of at most {} elements, found the shape {}", what,
                                   largest_tensor, fmt::join(shape.extent, " x "))};
     }
   }
@@ -60,7 +60,7 @@ std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers,
     if (const auto seen = std::ranges::find(way, next); seen != way.end()) {
       way.erase(way.begin(), seen);
       way.push_back(next);
-      std::ranges::reverse(way);  // inputs were followed backwards
+      std::ranges::reverse(way);  // `way` leads from readers to producers
       return way;
     }
     way.push_back(next);
@@ -111,8 +111,8 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 
 // ---------------------------------------------------------------- shapes
 
-/// Returns the output extent of a transposed convolution. The convolution whose gradient the layer
-/// computes would map this extent back to the input's extent.
+/// Returns the output extent of a transposed convolution. The layer computes the gradient of a
+/// convolution that maps this extent to the layer's input extent.
 std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   const auto& own = layer.as<ConvolutionLayer>();
@@ -128,10 +128,11 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
                      spanned = padded - window.pad_before,
                      extent = spanned - window.pad_after + added;
   if (spanned < 1 || extent < 1) {
-    throw Complaint{fmt::format("padding {} and {} leaves nothing of {} windows of {} along {}",
-                                window.pad_before, window.pad_after, input, window.span(), name)};
+    throw Complaint{fmt::format(
+        "padding {} before and {} behind leaves no output of {} windows of extent {} along {}",
+        window.pad_before, window.pad_after, input, window.span(), name)};
   }
-  check_extent(padded + added, 1, fmt::format("an output with its padding along {}", name));
+  check_extent(padded + added, 1, fmt::format("an output extent with padding along {}", name));
   return extent;
 }
 
@@ -157,19 +158,20 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
     return transposed_extent(layer, axis);
   }
   check_extent(input + window.pad_before + window.pad_after, 1,
-               fmt::format("an input with its padding along {}", name));
+               fmt::format("an input extent with padding along {}", name));
   const std::int64_t extent = window.output_extent(input);
   if (extent < 1) {
-    throw Complaint{fmt::format("a window of {} does not fit {} = {} with padding {} and {}",
-                                window.span(), name, input, window.pad_before, window.pad_after)};
+    throw Complaint{fmt::format(
+        "a window of extent {} does not fit the input {} = {} with padding {} before and {} behind",
+        window.span(), name, input, window.pad_before, window.pad_after)};
   }
   // A window over padding alone has no maximum and no mean.
   const bool reads_padding_alone =
       std::max(window.pad_before, window.pad_after) >= window.span() ||
       (window.dilation > input && window.pad_before + window.pad_after > 0);
   if (std::holds_alternative<PoolLayer>(layer.attributes) && reads_padding_alone) {
-    throw Complaint{
-        fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
+    throw Complaint{fmt::format("some window of extent {} reads nothing but padding along {}",
+                                window.span(), name)};
   }
   return extent;
 }
@@ -189,7 +191,7 @@ void check_padded(const Layer& layer) {
     const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(axis))];
     padded[axis] += window.pad_before + window.pad_after;
   }
-  elements_of(padded, transposed ? "outputs with their padding" : "inputs with their padding");
+  elements_of(padded, transposed ? "padded outputs" : "padded inputs");
 }
 
 Shape output_shape(const Layer& layer) {
@@ -205,7 +207,7 @@ Shape output_shape(const Layer& layer) {
     }
   }
   if (layer.kind == LayerKind::Concat) {
-    output[Axis::C] = 0;  // cannot overflow: two billion inputs of two billion channels would fit
+    output[Axis::C] = 0;  // two billion inputs of two billion channels each fit into 64 bits
     for (const Shape& input : layer.input_shapes) output[Axis::C] += input[Axis::C];
   }
   if (layer.kind == LayerKind::Binary)
@@ -218,16 +220,16 @@ Shape output_shape(const Layer& layer) {
     check_extent(layer.filters(), 1, "filters");
     if (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0 ||
         layer.filters() % layer.groups() != 0) {
-      throw Complaint{
-          fmt::format("expected groups that divide {} input channels and {} filters, found {}",
-                      layer.input[Axis::C], layer.filters(), layer.groups())};
+      throw Complaint{fmt::format(
+          "expected a number of groups that divides {} input channels and {} filters, found {}",
+          layer.input[Axis::C], layer.filters(), layer.groups())};
     }
     output[Axis::C] = layer.filters();
   }
   return output;
 }
 
-/// Checks attributes that depend on each other or on shapes, which a schema cannot do.
+/// Checks attributes that depend on each other or on shapes. A schema cannot check these.
 void check_attributes(const Layer& layer) {
   if (layer.kind == LayerKind::GroupNorm &&
       (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0)) {
@@ -238,7 +240,8 @@ void check_attributes(const Layer& layer) {
   const auto* response = std::get_if<LocalResponse>(&layer.attributes);
   if (response && response->size % 2 == 0) {
     throw Complaint{fmt::format(
-        "expected an odd local_size, as many channels before as behind, found {}", response->size)};
+        "expected an odd local_size, so that equally many channels lie on both sides, found {}",
+        response->size)};
   }
   if (layer.type() != PointwiseFunction::Clip) return;
   const auto& [least, most] = layer.as<Activation>().constants;
@@ -259,8 +262,9 @@ bool fit_together(LayerKind kind, const Shape& first, const Shape& other) {
 
 const char* what_fits_together(LayerKind kind) {
   switch (kind) {
-    case LayerKind::Concat: return "one shape (N, C, D, H, W) but for C";
-    case LayerKind::Binary: return "one shape (N, C, D, H, W), where all but N may also be 1";
+    case LayerKind::Concat: return "one shape (N, C, D, H, W) except along C";
+    case LayerKind::Binary:
+      return "one shape (N, C, D, H, W), where one input may have extent 1 along any axis but N";
     default: return "one shape (N, C, D, H, W)";
   }
 }
@@ -270,26 +274,27 @@ void check_inputs(const Network& network, const Layer& layer) {
   const std::size_t count = layer.inputs.size();
   const bool any_number = joins(layer.kind) && layer.kind != LayerKind::Binary;
   if (count < least || (count > least && !any_number)) {
-    throw Complaint{
-        fmt::format("expected {}{} inputs, found {}", any_number ? "at least " : "", least, count)};
+    throw Complaint{fmt::format("expected the number of inputs to be {}{}, found {}",
+                                any_number ? "at least " : "", least, count)};
   }
   for (const LayerIndex producer : layer.inputs) {
     const Layer& first = network.layer(layer.inputs.front());
     const Layer& other = network.layer(producer);
     if (is_loss(other.kind)) {
       throw Complaint{
-          fmt::format("it reads the loss {}, but no layer can read a loss", other.name)};
+          fmt::format("this layer reads the loss {}, but no layer can read a loss", other.name)};
     }
     if (!fit_together(layer.kind, first.output, other.output)) {
-      throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}",
-                                  what_fits_together(layer.kind), first.name,
-                                  fmt::join(first.output.extent, " x "), other.name,
-                                  fmt::join(other.output.extent, " x "))};
+      throw Complaint{fmt::format(
+          "expected inputs of {}, found layer {} of shape {} and layer {} of shape {}",
+          what_fits_together(layer.kind), first.name, fmt::join(first.output.extent, " x "),
+          other.name, fmt::join(other.output.extent, " x "))};
     }
   }
 }
 
-/// Sets the shapes of input and output. Adds the elements of output and weights to `total`.
+/// Sets the layer's input and output shapes. Adds the numbers of elements of its output and weights
+/// to `total`.
 void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   check_inputs(network, layer);
   if (layer.kind == LayerKind::Input) {
@@ -313,12 +318,12 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   }
   if (total > largest_network) {
     throw Complaint{fmt::format(
-        "expected outputs and weights of at most {} elements in all layers up to this one",
+        "expected outputs and weights of at most {} elements in all layers together, found more",
         largest_network)};
   }
 }
 
-// ---------------------------------------------------------------- the whole
+// ---------------------------------------------------------------- the whole network
 
 void check_names(const Network& network, const std::string& file,
                  const std::vector<std::string>& pointers) {
@@ -346,13 +351,15 @@ void check_ends(const Network& network, const std::string& file,
     const Layer& layer = network.layers[i];
     losses += is_loss(layer.kind);
     if (is_loss(layer.kind) && losses > 1) {
-      throw InputError(file, pointers[i],
-                       fmt::format("layer {}: expected one loss, this is another", layer.name));
+      throw InputError(
+          file, pointers[i],
+          fmt::format("layer {}: expected one loss, but an earlier layer is a loss too",
+                      layer.name));
     }
     if (!is_loss(layer.kind) && !is_read[i]) {
       throw InputError(
           file, pointers[i],
-          fmt::format("layer {}: no layer reads it, and it is not a loss", layer.name));
+          fmt::format("layer {}: no layer reads this layer, and it is not a loss", layer.name));
     }
   }
   if (losses == 0) {
@@ -372,19 +379,19 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   const std::int64_t parts = network.training.micro_batches;
   if (parts < 1 || network.batch % parts != 0)
     return BadMicroBatches{
-        "/batch",
-        fmt::format("a batch of {} does not divide into {} micro-batches", network.batch, parts)};
+        "/batch", fmt::format("a batch of {} samples does not divide into {} micro-batches",
+                              network.batch, parts)};
   const bool normalizes = std::ranges::any_of(
       network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
   if (parts > 1 && normalizes && network.micro_batch() % network.statistics_samples != 0) {
     return BadMicroBatches{
         "/statistics_samples",
         network.local_statistics
-            ? fmt::format("\"local\" needs all samples of a rank at once, but {} micro-batches "
-                          "divide them; expected a number of samples",
+            ? fmt::format("expected a number of samples, because {} micro-batches split the "
+                          "samples of a rank, but \"local\" statistics need all of them at once",
                           parts)
-            : fmt::format("batch normalization takes its statistics over {} samples, which do not "
-                          "fit into micro-batches of {} (batch {} in {} parts)",
+            : fmt::format("batch normalization takes its statistics over {} samples, but the {} "
+                          "samples of a micro-batch are no multiple of that (batch {} in {} parts)",
                           network.statistics_samples, network.micro_batch(), network.batch, parts)};
   }
   const bool whole_batch = std::ranges::any_of(
@@ -402,17 +409,17 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
 
 Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers) {
-  SP_ASSERT(pointers.size() == network.layers.size(), "{} pointers for {} layers", pointers.size(),
-            network.layers.size());
+  SP_ASSERT(pointers.size() == network.layers.size(), "found {} JSON pointers for {} layers",
+            pointers.size(), network.layers.size());
   if (network.batch < 1 || network.batch > largest_extent) {
-    throw InputError(
-        file, "/batch",
-        fmt::format("expected from 1 to {} samples, found {}", largest_extent, network.batch));
+    throw InputError(file, "/batch",
+                     fmt::format("expected a batch of 1 to {} samples, found {}", largest_extent,
+                                 network.batch));
   }
   if (network.statistics_samples < 1) {
-    throw InputError(
-        file, "/statistics_samples",
-        fmt::format("expected at least 1 sample, found {}", network.statistics_samples));
+    throw InputError(file, "/statistics_samples",
+                     fmt::format("expected statistics over at least 1 sample, found {}",
+                                 network.statistics_samples));
   }
   network.statistics_samples = std::min(network.statistics_samples, network.batch);
   if (const auto bad = check_micro_batches(network))

@@ -99,8 +99,8 @@ std::int64_t Layer::parameter_count() const {
 }
 
 double Layer::fan_in() const {
-  double products = static_cast<double>(
-      weights().elements() / filters());  // the weights of one filter: window times input channels
+  double products =
+      static_cast<double>(weights().elements() / filters());  // the weights of one filter
   if (kind == LayerKind::TransposedConvolution) {
     for (const Window& window : windows()) {
       products /= static_cast<double>(window.stride);

@@ -1,6 +1,6 @@
 #pragma once
-// The attributes of layers besides name, inputs and shapes: one struct for each family of kinds.
-// The kind decides which struct a layer has (layer_kinds.hpp).
+// The attributes of layers, besides name, inputs and shapes. Each family of kinds has a struct. The
+// kind decides which struct a layer has (layer_kinds.hpp).
 #include <array>
 #include <cstdint>
 #include <tuple>
@@ -24,10 +24,10 @@ struct PlainLayer {
 
 /// Attributes of a Convolution or a TransposedConvolution.
 struct ConvolutionLayer {
-  Windows windows{};  ///< slide over the input; in a transposed convolution over the output
+  Windows windows{};  ///< slide over the input, or over the output if transposed
   std::int64_t filters = 0;
   bool bias = false;
-  /// Each group of `filters / groups` filters reads its own C / groups channels.
+  /// Each group of `filters / groups` filters reads its own C / groups input channels.
   std::int64_t groups = 1;
   /// Additional output positions of a TransposedConvolution, along D, H, W.
   std::array<std::int64_t, 3> output_padding{};
@@ -55,7 +55,7 @@ struct FullyConnectedLayer {
 /// Attributes of a MaxPool or an AveragePool.
 struct PoolLayer {
   Windows windows{};
-  bool count_padding = true;  ///< AveragePool: padded zeros count in the divisor
+  bool count_padding = true;  ///< whether an AveragePool counts padded zeros in its divisor
 
   static constexpr auto fields() {
     return std::tuple(Field{"windows", &PoolLayer::windows},
@@ -74,7 +74,7 @@ struct PadLayer {
 /// Attributes of a BatchNorm, an InstanceNorm or a GroupNorm.
 struct NormalizationLayer {
   double epsilon = 1e-5;    ///< added to the variance
-  std::int64_t groups = 1;  ///< GroupNorm: the number of groups of channels
+  std::int64_t groups = 1;  ///< number of groups of channels in a GroupNorm
 
   static constexpr auto fields() {
     return std::tuple(Field{"epsilon", &NormalizationLayer::epsilon},
@@ -91,7 +91,7 @@ struct DiceLayer {
 };
 
 struct DropoutLayer {
-  double probability = 0.5;  ///< that an element is dropped
+  double probability = 0.5;  ///< the chance that an element is dropped
 
   static constexpr auto fields() {
     return std::tuple(Field{"probability", &DropoutLayer::probability});
@@ -106,8 +106,8 @@ struct UpsampleLayer {
   friend bool operator==(const UpsampleLayer&, const UpsampleLayer&) = default;
 };
 
-/// A Pointwise layer holds an Activation, a Binary layer a BinaryFunction, and a LocalResponseNorm
-/// a LocalResponse.
+/// The attributes of one layer. A Pointwise layer holds an Activation, a Binary layer a
+/// BinaryFunction, and a LocalResponseNorm a LocalResponse.
 using LayerAttributes = std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer,
                                      PadLayer, NormalizationLayer, DiceLayer, DropoutLayer,
                                      UpsampleLayer, Activation, BinaryFunction, LocalResponse>;

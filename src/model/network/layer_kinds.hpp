@@ -1,6 +1,6 @@
 #pragma once
-// The kinds of layers: one row each, with name, default attributes, and traits that hold for every
-// layer of the kind. The predicates below say what each trait means.
+// The table of layer kinds. Each row has a kind's name, its default attributes, and traits that
+// hold for every layer of the kind. The predicates below say what each trait means.
 //
 // To add a kind, follow "Adding a layer kind" in CONTRIBUTING.md.
 #include <algorithm>
@@ -48,8 +48,8 @@ struct LayerTraits {
 
 struct LayerKindRow {
   LayerKind kind;
-  std::string_view name;  ///< in network.json; Pointwise and Binary use the function's name instead
-  LayerAttributes attributes;  ///< the defaults
+  std::string_view name;       ///< in network.json, except for Pointwise and Binary
+  LayerAttributes attributes;  ///< default attributes of the kind's layers
   LayerTraits traits{};
 };
 
@@ -122,51 +122,57 @@ constexpr const LayerTraits& traits_of(LayerKind kind) { return row_of(kind).tra
 /// The default attributes of layers of this kind.
 constexpr const LayerAttributes& attributes_of(LayerKind kind) { return row_of(kind).attributes; }
 
-// Predicates of a kind. Each comment states what holds for the kind's layers, then what uses it.
+// Predicates of a kind. Each comment states what holds for the kind's layers, then what follows
+// from that or who uses the predicate.
 
 /// Whether the layer slides a kernel of weights over its input or, if transposed, over its output.
 /// The shape of the weights follows from this.
 constexpr bool is_convolution(LayerKind kind) { return traits_of(kind).convolution; }
-/// Whether the layer has weights and sums over input channels (convolutions, FullyConnected).
-/// Parameters, filters as output channels, floating-point operations and fusion follow from this.
+/// Whether the layer has weights and sums over input channels (convolutions, FullyConnected). Such
+/// a layer has one output channel per filter. Its parameters, floating-point operations and fusion
+/// follow from this.
 constexpr bool is_contraction(LayerKind kind) { return traits_of(kind).contraction; }
-/// Whether the layer slides a window (convolutions, MaxPool, AveragePool, and Pad with kernel 1).
-/// The extents of the output follow from this.
+/// Whether the layer slides a window (convolutions, MaxPool, AveragePool, and Pad, whose kernel is
+/// 1). The extents of the output follow from this.
 constexpr bool has_window(LayerKind kind) { return traits_of(kind).window; }
-/// Whether each output element depends on the whole sample. A baseline splits the filters of such
-/// layers.
+/// Whether each output element depends on the whole sample. The baseline one-weird-trick splits the
+/// filters of such layers and the samples of all others.
 constexpr bool is_fully_connected(LayerKind kind) { return traits_of(kind).fully_connected; }
-/// Whether the layer is a loss that compares its input with one label per sample and position. The
-/// loss then loads labels.
+/// Whether the layer is a loss that compares its input with one label per sample and position. Such
+/// a loss loads labels.
 constexpr bool has_labels(LayerKind kind) { return traits_of(kind).labels; }
-/// Whether the layer ends a network, and makes its input's gradient in its forward passes.
+/// Whether the layer is a loss. A loss ends the network, and its forward passes compute its input's
+/// gradient.
 constexpr bool is_loss(LayerKind kind) { return traits_of(kind).loss; }
 /// Whether the layer normalizes by mean and variance, then scales and shifts each channel.
 /// Parameters and fusion follow from this.
 constexpr bool has_statistics(LayerKind kind) { return traits_of(kind).statistics; }
 /// Whether the layer's statistics cover several samples. Inference uses running statistics instead.
 constexpr bool takes_batch_statistics(LayerKind kind) { return traits_of(kind).batch_statistics; }
-/// Whether the output does not change (apart from epsilon) if an input channel is shifted, or
-/// scaled by a positive factor. Verification uses this (vanishing_gradients.hpp).
+/// Whether the output does not change (apart from the effect of epsilon) if an input channel is
+/// shifted, or scaled by a positive factor. Verification uses this (vanishing_gradients.hpp).
 constexpr bool normalizes_each_channel(LayerKind kind) {
   return traits_of(kind).normalizes_each_channel;
 }
 /// Whether a shift of an input channel shifts its output channel by as much. Verification uses this
-/// (vanishing_gradients.hpp). It also uses the trait passes_scales, through Layer::passes_scales().
+/// (vanishing_gradients.hpp). Verification also uses the trait passes_scales, through
+/// Layer::passes_scales().
 constexpr bool passes_shifts(LayerKind kind) { return traits_of(kind).passes_shifts; }
-/// Whether each output element needs all channels of its position, so that channels cannot be
-/// split. Only tests use this; the layer's family rejects the split.
+/// Whether channels cannot be split, because each output element needs other channels of its
+/// position. Only tests use this predicate. The layer's family (partition/layers) rejects the
+/// split.
 constexpr bool joins_channels(LayerKind kind) { return traits_of(kind).joins_channels; }
 /// Whether the layer copies its inputs to places in its output, and puts zeros elsewhere (Concat,
-/// Pad). Only tests use this.
+/// Pad). Only tests use this predicate.
 constexpr bool places_inputs(LayerKind kind) { return traits_of(kind).places_inputs; }
 /// Whether the layer reads several producers: two (Binary), or two or more (Add, Concat).
-/// network.json names them under the layer's key "inputs".
+/// network.json names the producers under the layer's key "inputs".
 constexpr bool joins(LayerKind kind) { return traits_of(kind).joins; }
 /// Whether each output element needs only the input elements at its own index, however the tensors
-/// are split. Blocks of layers and recomputation follow from this. All inputs have the output's
-/// shape (Binary may repeat an input along an axis). The statistics of BatchNorm and InstanceNorm
-/// do not count. GroupNorm does not qualify, because some splits of channels cut its groups.
+/// are split. The elements that the statistics of BatchNorm and InstanceNorm need are disregarded.
+/// GroupNorm does not qualify, because some splits of channels cut its groups. All inputs have the
+/// output's shape, but Binary may repeat an input along an axis. Blocks of layers and recomputation
+/// follow from this.
 constexpr bool is_point_wise(LayerKind kind) { return traits_of(kind).point_wise; }
 
 /// A kind of layer as network.json names it: a LayerKind, or a function of one or two tensors.
@@ -184,7 +190,7 @@ struct LayerType {
 };
 /// All types, in the order of LayerKind.
 std::span<const LayerType> all_layer_types();
-/// The spelling in network.json: "convolution", "relu", ...
+/// Returns the name of a type in network.json: "convolution", "relu", ...
 std::string_view name_of(LayerType type);
 
 }  // namespace stratplan

@@ -1,18 +1,20 @@
 #pragma once
 // The largest numbers that a network may state, in a file, an ONNX model or on the command line.
-// finish_network checks every network against all limits. schemas/network.schema.json states
-// largest_extent too. Within the limits, sizes are computed in 64 bits without overflow checks.
+// finish_network checks every network against all limits. schemas/network.schema.json also states
+// largest_extent. Code that reads a checked network computes sizes in 64 bits without overflow
+// checks.
 #include <cstdint>
 
 namespace stratplan {
 
-/// Limit for samples, channels, filters, groups; positions along an axis, padding included;
-/// kernels, strides, dilations, dilated windows, paddings and scales.
+/// Limit for each extent of a network. Extents are the numbers of samples, channels, filters and
+/// groups, and of positions along an axis, padding included. Kernels, strides, dilations, dilated
+/// windows, paddings and scales are extents too.
 inline constexpr std::int64_t largest_extent = (std::int64_t{1} << 31) - 1;
-/// Limit for the elements of one tensor, padding included: 1 PiB of floats.
+/// Limit for the elements of one tensor, padding included. This many floats take 1 PiB.
 inline constexpr std::int64_t largest_tensor = std::int64_t{1} << 48;
-/// Limit for the elements of all layers' outputs and weights together. The sizes of a program's
-/// buffers then stay within 64 bits: they hold each element a few times, in at most 8 bytes.
+/// Limit for the elements of all layers' outputs and weights together. A program's buffers hold
+/// each element a few times, in at most 8 bytes, so the sizes of all buffers stay within 64 bits.
 inline constexpr std::int64_t largest_network = std::int64_t{1} << 56;
 
 /// Multiplies `product` by `factor`, both at least 0. Returns false, and leaves `product` as it

@@ -1,7 +1,7 @@
 #pragma once
 // Local response normalization across channels: y[c] = x[c] * (k + alpha / size * sum of x[j]^2
 // over the `size` channels around c)^-beta. As in Caffe, ONNX and PyTorch, alpha is divided by
-// size. The paper on AlexNet does not divide: the paper's alpha is alpha / size here.
+// size. The paper on AlexNet does not divide, so its alpha equals alpha / size here.
 #include <compare>
 #include <cstdint>
 #include <tuple>
@@ -11,7 +11,7 @@
 namespace stratplan {
 
 struct LocalResponse {
-  std::int64_t size = 5;  ///< odd
+  std::int64_t size = 5;  ///< number of channels in the sum; odd
   double alpha = 1e-4;
   double beta = 0.75;
   double k = 1;

@@ -64,8 +64,8 @@ double constant(const Layer& layer, PointwiseFunction function, std::size_t whic
                                   : usual_constants(function)[which];
 }
 
-/// Returns the constants that differ from the usual ones. The fingerprint's text lists the
-/// constants of LeakyRelu, Elu and Clip elsewhere, so they are left out.
+/// Returns, as text, the layer's constants that differ from the usual ones. The constants of
+/// LeakyRelu, Elu and Clip are left out, because fingerprint() lists them for every layer.
 std::string other_constants(const Layer& layer) {
   using enum PointwiseFunction;
   const auto* pointwise = std::get_if<Activation>(&layer.attributes);

@@ -15,12 +15,12 @@ struct Network {
   std::string name;
   std::int64_t batch = 1;  ///< samples per step over all ranks
   std::int64_t statistics_samples =
-      32;  ///< samples in one statistics set, from 1 to batch ("all" in the file means batch)
+      32;  ///< samples in one statistics set, from 1 to `batch`; "all" in the file means `batch`
   /// Whether batch normalization takes its statistics per rank, over the rank's own samples and
   /// positions, as most frameworks do. The trained values then depend on the plan.
   bool local_statistics = false;
   /// Weight of a step's statistics in the running means that batch normalization keeps for
-  /// inference; 0: it keeps none.
+  /// inference. If the weight is 0, batch normalization keeps no running means.
   double running_momentum = 0;
   /// Optimizer and micro-batches. The plan or the command line sets them, never a network file.
   Training training;
@@ -36,28 +36,28 @@ struct Network {
   std::optional<LayerIndex> find(const std::string& layer_name) const;
   std::int64_t parameter_count() const;
   Flops forward_flops() const;
-  /// The number of statistics sets: consecutive runs of statistics_samples samples; the last may be
-  /// shorter.
+  /// The number of statistics sets. A set is a run of statistics_samples consecutive samples of the
+  /// batch. The last set may be smaller.
   std::int64_t statistics_sets() const {
     return (batch + statistics_samples - 1) / statistics_samples;
   }
-  /// Returns 16 hexadecimal digits over everything that a plan depends on: layers, attributes,
-  /// shapes, batch, statistics and training options.
+  /// Returns a hash, as 16 hexadecimal digits, of everything that a plan depends on: layers,
+  /// attributes, shapes, batch, statistics and training options.
   std::string fingerprint() const;
 };
 
 /// Values from the command line that replace or extend a network file.
 struct NetworkOverrides {
   std::optional<std::int64_t> batch;
-  std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty: as in the file
-  /// for statistics_samples: a number, "all" or "local"; empty: as in the file
+  std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty to keep the file's size
+  /// Replaces statistics_samples: a number, "all" or "local"; empty to keep the file's value.
   std::string statistics{};
-  Training training{};  ///< network files have no such settings
+  Training training{};  ///< network files have no training settings
 };
 
-/// Returns the network with its layers checked, in topological order, and with inferred shapes. The
-/// order keeps the file's order wherever there is a choice. `pointers[i]` is the JSON pointer of
-/// layers[i] as given. Throws InputError with `file` and the layer's pointer on
+/// Returns the network with its layers checked, in topological order, and with inferred shapes.
+/// Wherever there is a choice, layers keep the order of the file. `pointers[i]` is the JSON pointer
+/// of layers[i] as given. Throws InputError with `file` and the layer's pointer on
 ///   - a cycle, a window that does not fit, or shapes that disagree
 ///   - duplicate names, a layer that no layer reads, or a number of losses other than one
 ///   - an extent, a tensor or a sum of tensors beyond the limits (limits.hpp)
@@ -67,11 +67,12 @@ Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers);
 
 /// Returns the network with another number of micro-batches. Returns nothing if the batch does not
-/// divide into that many, or if a layer forbids it.
+/// divide into that many micro-batches, or if a layer forbids the division.
 std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches);
 
-/// Reads `source`: the path of a network.json or an .onnx file (model/network/onnx.hpp), "-" for
-/// standard input, or the bare name of a shipped network ("resnet50"). Throws InputError.
+/// Reads the network that `source` names. `source` is the path of a network.json or an .onnx file
+/// (model/network/onnx.hpp), "-" for standard input, or the bare name of a shipped network
+/// ("resnet50"). Throws InputError.
 Network read_network(const std::string& source, const NetworkOverrides& overrides = {});
 
 }  // namespace stratplan

@@ -1,7 +1,7 @@
 #pragma once
-// The import of ONNX models, as far as read_network needs it. interop/onnx defines the functions.
-// If protobuf or the description of the ONNX format was missing at build time, interop/stub defines
-// them instead. Then import_onnx throws an error that names the remedy.
+// The interface of the import of ONNX models. interop/onnx defines the functions. If the import was
+// switched off, or protobuf or the description of the ONNX format was missing at build time,
+// interop/stub defines them instead. Then import_onnx throws an error that names the remedy.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace stratplan {
 
-/// The loss that is added to a model. ONNX models have no loss.
+/// The loss that the import adds to a model, because ONNX models have no loss.
 enum class ImportedLoss : int {
-  /// a guess, which a note states: cross-entropy behind scores of several classes or a softmax,
-  /// else the mean squared error
+  /// The import guesses a loss, and a note names it: cross-entropy behind scores of several classes
+  /// or a softmax, else the mean squared error.
   FromModel,
   CrossEntropy,
   MeanSquaredError,
@@ -26,19 +26,20 @@ struct ImportRequest {
   std::string file;
   std::optional<std::int64_t>
       batch;  ///< replaces the model's batch; required if the model leaves the batch open
-  /// [H, W] or [D, H, W]; replaces the model's size; required if the model leaves the size open
+  /// The size [H, W] or [D, H, W] that replaces the model's size. Required if the model leaves its
+  /// size open.
   std::vector<std::int64_t> input_size;
   ImportedLoss loss = ImportedLoss::FromModel;
-  /// Names of nodes with unknown operators to treat as element-wise: they pass on their input, or
-  /// the sum of their inputs.
+  /// Names of nodes with unknown operators that the import treats as element-wise. Such a node
+  /// passes on its input, or the sum of its inputs.
   std::vector<std::string> element_wise;
-  /// Import the weights too. Otherwise no value of a weight is read, and no file beside the model
-  /// is opened.
+  /// Whether to import the weights too. If not, no value of a weight is read, and no file beside
+  /// the model is opened.
   bool values = false;
 };
 
-/// A parameter or running statistics, under its name in checkpoints. For example "conv1.weights"
-/// has the shape (F, C, kD, kH, kW).
+/// A parameter or running statistics of an imported model, named as in checkpoints. For example
+/// "conv1.weights" has the shape (F, C, kD, kH, kW).
 struct ImportedTensor {
   std::string name;
   std::vector<std::int64_t> shape;

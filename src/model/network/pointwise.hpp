@@ -1,5 +1,5 @@
 #pragma once
-// The pointwise functions, y = f(x) of each element: a table with one row per function.
+// The table of pointwise functions, y = f(x) for each element, with one row per function.
 //
 // To add a function, write a row beside a similar one. Then add
 //   - the struct's name to SP_POINTWISE_FUNCTIONS below the rows
@@ -9,36 +9,38 @@
 //   - PyTorch's name of the function to tests/torch/judge.py, and ONNX's operator to
 //     tests/onnx/translate.py
 //   - the name to docs/networks.md, and the operator to docs/onnx.md
-// and record the golden files anew (scripts/golden.sh make). Networks, ONNX models, backends,
-// costs, fusion and verification read everything else from the row. Its columns:
+// Then record the golden files anew (scripts/golden.sh make). Networks, ONNX models, backends,
+// costs, fusion and verification read everything else from the row. A row has these columns:
 //
-//   name         in network.json ("relu"), and in the keys of kernels ("relu_forward e1024")
-//   onnx         ONNX's operator; empty if importing it takes more than reading its constants
-//   onnx_mode    optional: the attribute's value that selects this function, if one operator
-//                stands for several rows
+//   name         the name in network.json ("relu") and in the keys of kernels
+//                ("relu_forward e1024")
+//   onnx         the function's operator in ONNX; empty if the import has to do more than read the
+//                operator's constants
+//   onnx_mode    optional: an attribute of the operator and the attribute's value that selects this
+//                function, if one operator stands for several rows
 //   constants    at most two numbers that a layer may set: their names in network.json and in
 //                ONNX, their usual values, their least allowed values
 //   reads        the argument of `gradient`: the function's Input x or its Output y. Output saves
-//                memory if nothing else keeps x. Input is needed if the derivative cannot be
-//                computed from y where it matters (values that round to a limit)
-//   operations   operations per element, forward and backward, for lower bounds of time.
-//                An addition, product or comparison counts 1, a division or root 4, a function
-//                of Math that is computed by a series 20. Only the order of magnitude matters
+//                memory if nothing else keeps x. Input is needed if y does not determine the
+//                derivative, for example because y is rounded to a limit
+//   operations   floating-point operations per element, forward and backward, for lower bounds of
+//                a kernel's time. An addition, product or comparison counts as 1, a division or
+//                root as 4, any other function of Math as 20. Only the order of magnitude matters
 //   jumps        optional: the values of the argument of `gradient` at which the first derivative
-//                jumps; a single value is `low`. Runs that round differently may decide differently
-//                there (runtime/verify/verify.hpp)
-//   fused_slope  optional, for functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
-//                layer before may apply such a function while it writes its output
-//                (partition/layers/fusion.hpp)
-//   homogeneous  optional: f(a x) = a f(x) for each a > 0
+//                jumps; a function with one jump sets `low`. Runs that round differently may
+//                compute different derivatives there (runtime/verify/verify.hpp)
+//   fused_slope  optional: the slope >= 0 of a function that is x where x > 0, and slope * x
+//                elsewhere. The kernel of the layer before can apply such a function to its own
+//                output (partition/layers/fusion.hpp)
+//   homogeneous  optional: whether f(a x) = a f(x) for each a > 0
 //   domain       optional: the least x for which f has a value
 //   value        f(x)
 //   gradient     dx, from dy and from Input or Output
 //
-// Math has exp, expm1, log1p, tanh, erf and sqrt of T; each backend has its own
-// (runtime/reference/pointwise.cpp). For |x| write x < 0 ? -x : x. T is double in the reference
-// backend and float elsewhere. Constants have type T. With `stored_constants` they are rounded to
-// the type in which tensors are stored.
+// The template parameter Math has the functions exp, expm1, log1p, tanh, erf and sqrt of T. Each
+// backend has its own Math (runtime/reference/pointwise.cpp). For |x| write x < 0 ? -x : x. T is
+// double in the reference backend and float elsewhere. Constants have type T. In a row with
+// `stored_constants`, they are rounded to the type in which tensors are stored.
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -61,7 +63,7 @@ struct ConstantName {
   double usual = 0, least = -std::numeric_limits<double>::infinity();
 };
 
-/// Values in the order of the row's constants; 0 beyond the last.
+/// The values of a row's constants, in the row's order. Entries beyond the last constant are 0.
 template <class T>
 using Constants = std::array<T, 2>;
 
@@ -80,7 +82,7 @@ struct Operations {
   double forward = 1, backward = 1;
 };
 
-/// Defaults of a row.
+/// The values of columns that a row does not set.
 struct Row {
   static constexpr std::string_view onnx{};
   static constexpr OnnxMode onnx_mode{};
@@ -170,10 +172,10 @@ struct Elu : Row {
   }
 };
 
-/// NaN stays NaN. The gradient is zero where the output equals a limit. The comparison is exact
-/// because the limits are rounded to the type in which outputs are stored.
+/// NaN stays NaN. The gradient is zero where the output equals a limit. The comparison with a limit
+/// is exact, because the limits are rounded to the type in which outputs are stored.
 struct Clip : Row {
-  static constexpr std::string_view name = "clip";  // in ONNX the limits are inputs
+  static constexpr std::string_view name = "clip";  // no `onnx`, because ONNX's limits are inputs
   static constexpr std::array constants{
       ConstantName{"min", "", std::numeric_limits<float>::lowest()},
       ConstantName{"max", "", std::numeric_limits<float>::max()}};
@@ -387,7 +389,7 @@ struct GeluTanh : Row {
   static constexpr OnnxMode onnx_mode{"approximate", "none", "tanh"};
   static constexpr Reads reads = Reads::Input;
   static constexpr Operations operations{28, 36};
-  static constexpr double factor = 0.79788456080286536, cubic = 0.044715;  // sqrt(2 / pi)
+  static constexpr double factor = 0.79788456080286536, cubic = 0.044715;  // factor is sqrt(2 / pi)
   template <class Math, class T>
   static constexpr T value(T x, const Constants<T>&) {
     return x / 2 * (1 + Math::tanh(T(factor) * (x + T(cubic) * x * x * x)));
@@ -417,14 +419,14 @@ enum class PointwiseFunction : std::uint8_t { SP_POINTWISE_FUNCTIONS(SP_POINTWIS
 inline constexpr std::array all_pointwise_functions{SP_POINTWISE_FUNCTIONS(SP_POINTWISE_VALUE)};
 #undef SP_POINTWISE_VALUE
 
-/// Calls visit(row) with the row of `function`, an empty value of its type.
+/// Calls visit(row). `row` is an empty value of the struct that is the row of `function`.
 template <class Visit>
 constexpr decltype(auto) visit_row(PointwiseFunction function, Visit&& visit) {
 #define SP_POINTWISE_CASE(Function) \
   case PointwiseFunction::Function: return visit(pointwise::Function{});
   switch (function) { SP_POINTWISE_FUNCTIONS(SP_POINTWISE_CASE) }
 #undef SP_POINTWISE_CASE
-  return visit(pointwise::Relu{});  // not reached: every function has a case
+  return visit(pointwise::Relu{});  // unreachable, because every function has a case
 }
 
 /// The columns of a row as values, except those that depend on constants.
@@ -466,7 +468,8 @@ struct Activation {
   constexpr pointwise::Jumps jumps() const {
     return visit_row(function, [&]<class Row>(Row) { return Row::jumps(constants); });
   }
-  /// The slope of the row's fused_slope; nothing if no other layer's kernel can apply the function.
+  /// Returns the row's fused_slope. Returns nothing if the kernel of the layer before cannot apply
+  /// the function.
   constexpr std::optional<double> fused_slope() const {
     return visit_row(function, [&]<class Row>(Row) { return Row::fused_slope(constants); });
   }

@@ -109,13 +109,13 @@ class Reader {
       index_.emplace(
           name,
           static_cast<LayerIndex>(
-              names_.size()));  // keeps the first of two equal names, which finish_network rejects
+              names_.size()));  // of two equal names keeps the first; finish_network rejects them
       names_.push_back(name);
     }
   }
 
-  /// Reads from the inputs' "size" whether the network is 2-D or 3-D. Attributes per axis must have
-  /// as many elements.
+  /// Reads from the inputs' "size" whether the network is 2-D or 3-D. Attributes that are lists
+  /// with one value per axis must have as many values as the size.
   void find_spatial_axes(const Json& layers) {
     std::set<std::size_t> ranks;
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -125,15 +125,15 @@ class Reader {
       }
     }
     if (ranks.empty()) {
-      throw InputError(file_, "/layers", "expected an input layer with its size");
+      throw InputError(file_, "/layers", "expected a layer of kind input with the key \"size\"");
     }
     spatial_rank_ = *ranks.begin();
     if (ranks.size() > 1) {
-      fail("/size", "expected all inputs to have 2 or all to have 3 spatial axes");
+      fail("/size", "expected all input layers to have the same number of spatial axes, 2 or 3");
     }
     if (!overrides_.input_size.empty() && overrides_.input_size.size() != spatial_rank_) {
       fail("/size",
-           fmt::format("this network's input has {} spatial axes, the size asked for has {}",
+           fmt::format("this network's input has {} spatial axes, but the requested size has {}",
                        spatial_rank_, overrides_.input_size.size()));
     }
   }
@@ -192,8 +192,9 @@ class Reader {
       return all;
     }
     if (all.size() != spatial_rank_) {
-      fail("/" + key, fmt::format("expected a list of {}, one for each spatial axis, found {}",
-                                  spatial_rank_, all.size()));
+      fail("/" + key,
+           fmt::format("expected a list of {} values, one for each spatial axis, found {} values",
+                       spatial_rank_, all.size()));
     }
     return all[axis];
   }
@@ -209,8 +210,9 @@ class Reader {
     return layer;
   }
 
-  // Attributes of the kinds. Most members have the names of their keys in the file. Members without
-  // a key in the file keep their defaults.
+  // The functions read_own read the attributes of a kind, and read_value one attribute. Most
+  // members have the names of their keys in the file. Members without a key in the file keep their
+  // defaults.
 
   template <HasFields Own>
   void read_own(const Json& json, LayerType type, Own& own) const {
@@ -254,7 +256,7 @@ class Reader {
                              .linear = json.value("mode", "nearest") == "linear"};
   }
 
-  /// Returns the index among D, H, W of the network's axis-th spatial axis.
+  /// Returns the index in (D, H, W) of the network's spatial axis with number `axis`.
   std::size_t place(std::size_t axis) const { return 3 - spatial_rank_ + axis; }
 
   Shape read_size(const Json& json) const {
@@ -320,9 +322,10 @@ std::string file_of(const std::string& source) {
   }
   const std::vector<std::string> shipped = shipped_networks();
   if (std::ranges::find(shipped, source) == shipped.end()) {
-    throw InputError(source, "",
-                     fmt::format("neither a file nor a shipped network{}; shipped are {}",
-                                 suggestion(source, shipped), fmt::join(shipped, ", ")));
+    throw InputError(
+        source, "",
+        fmt::format("this is neither a file nor a shipped network{}; the shipped networks are {}",
+                    suggestion(source, shipped), fmt::join(shipped, ", ")));
   }
   return (data_folder("networks") / (source + ".json")).string();
 }
@@ -349,8 +352,9 @@ Network read_imported(const ImportedModel& model, const std::string& file,
   network.notes = model.notes;
   if (overrides.statistics.empty() && model.network.contains("statistics_samples"))
     network.notes.push_back(fmt::format(
-        "batch normalization takes its statistics over {}, since ONNX does not say over how many; "
-        "statistics_samples of the network file, or --statistics of plan, changes that",
+        "batch normalization takes its statistics over {}, because ONNX does not state the number; "
+        "set statistics_samples in the network file, or the option --statistics of plan, to change "
+        "it",
         counted(network.statistics_samples, "sample")));
   return network;
 }

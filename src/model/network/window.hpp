@@ -1,6 +1,6 @@
 #pragma once
 // The window of a convolution, pooling or padding along one dimension. partition/halo.hpp says
-// which input interval an output interval needs, and so which halo.
+// which input interval an output interval needs, and thus which halo a rank needs.
 #include <array>
 #include <cstdint>
 #include <tuple>

@@ -6,7 +6,8 @@
 namespace stratplan {
 namespace {
 
-/// A position in a split's digits: the current digit, and the factor of its parts that remains.
+/// A position in a split's digits: the current digit, and the factor of its parts that is not yet
+/// taken.
 class Cursor {
  public:
   explicit Cursor(const AxisDigits& split) : split_(split) { begin(); }
@@ -35,8 +36,9 @@ class Cursor {
 bool divides(int a, int b) { return b % a == 0; }
 bool divide(int a, int b) { return divides(a, b) || divides(b, a); }
 
-/// Returns the number of parts outside the innermost level. Returns nothing if a digit inside that
-/// level is more significant than a digit outside, since then a group's blocks are not adjacent.
+/// Returns the number of parts that the digits outside the innermost level make. Returns nothing if
+/// a digit inside that level is more significant than a digit outside it, since then the blocks of
+/// a group are not adjacent.
 std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   int parts = 1;
   bool inside = false;
@@ -49,9 +51,9 @@ std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   return parts;
 }
 
-/// Returns the reach of the blocks of a split into `parts`. `other`: the split at the other end.
-/// Requires that under `other`, an innermost group holds the whole interval of each of these
-/// blocks.
+/// Returns the reach of the blocks of a split into `parts`. `other`: the split at the other end
+/// of the edge. Requires that under `other`, an innermost group holds the whole interval of each of
+/// these blocks.
 Reach reach(int parts, const AxisDigits& other, int innermost) {
   const std::optional<int> outside = parts_outside(other, innermost);
   if (!outside || *outside == 1) return Reach::All;

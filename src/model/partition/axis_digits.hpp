@@ -5,9 +5,9 @@
 // Worked table: two nodes of two ranks. The home splits N over the grid "N2 | R2", and the reader
 // splits N over "R2 | N2".
 //   rank          0 1 | 2 3
-//   home block    0 0 | 1 1  digit of stride 2
-//   wanted block  0 1 | 0 1  digit of stride 1; on ranks 1 and 2, the home block and the wanted
-//                            block do not overlap
+//   home block    0 0 | 1 1  The digit has stride 2.
+//   wanted block  0 1 | 0 1  The digit has stride 1. On ranks 1 and 2, the home block and the
+//                            wanted block do not overlap.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@
 namespace stratplan {
 
 /// The digits of a block's index, most significant first. Digits that are adjacent in the rank
-/// number and at the same level are merged.
+/// number are merged if both are inside the innermost level, or both outside it.
 struct AxisDigits {
   struct Digit {
     int parts = 1, stride = 1;
@@ -33,36 +33,37 @@ struct AxisDigits {
 /// dimensions that split the axis. `innermost`: number of ranks in a group of the innermost level.
 AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
 
-/// The part of a block's needed elements that the rank's innermost group holds, on the rank where
-/// this part is least. A block needs its own interval on the axis, and elements beyond that
-/// interval (a halo, or the difference between uneven blocks).
+/// Tells which of the elements that a rank's block needs are held by the rank's innermost group. Of
+/// all ranks, the one whose group holds least counts. A block needs its own interval on the axis,
+/// and elements beyond that interval (a halo, or the difference between uneven blocks).
 enum class Reach : std::uint8_t {
-  // The group holds the whole interval. Beyond the interval, the group holds:
-  Nothing,  ///< nothing: the group's blocks end where the interval ends
-  OneSide,  ///< one side: the interval is at the border of the group's blocks
-  All,      ///< all needed elements, or unknown
-  // The group does not hold the whole interval:
+  // In the following cases, the group holds the whole interval.
+  Nothing,  ///< the group holds nothing beyond the interval: its blocks end where the interval ends
+  OneSide,  ///< the group holds elements beyond one end of the interval, but not beyond the other
+  All,      ///< the group holds all needed elements, or it is unknown what the group holds
+  // In the following cases, the group does not hold the whole interval.
   Apart,  ///< the group holds nothing of the interval
   Share,  ///< the group holds a part of the interval, and nothing beyond the interval
 };
-/// Returns the greater of two reaches, or a reach that is at least as great as both.
+/// Returns a reach that is at least as great as each of the two given reaches.
 constexpr Reach better(Reach a, Reach b) {
   if (a == b) return a;
   if (a <= Reach::All && b <= Reach::All) return std::max(a, b);
   return a >= Reach::Apart && b >= Reach::Apart ? Reach::Share : Reach::All;
 }
 
-/// The overlap of the `home` block and the `wanted` block of one axis, on the rank where the
-/// overlap is smallest. A block is near if a rank of the same innermost group holds it. Shares
-/// assume blocks of equal length. All numbers are upper bounds for that rank: unknown parts count
-/// as common and near.
+/// The overlap of a rank's `home` block and `wanted` block along one axis, on the rank where the
+/// overlap is smallest. A block is near if it belongs to a rank of the same innermost group. Shares
+/// assume blocks of equal length. All numbers are upper bounds: elements of which nothing is known
+/// count as common and near.
 struct Meeting {
-  /// 0: on some rank, the home block and the wanted block do not overlap; 1: unknown
+  /// 0 if the home block and the wanted block do not overlap on some rank; 1 if they overlap on all
+  /// ranks, or if nothing is known
   float common = 1;
   float near_home = 1;     ///< share of a rank's wanted block that near home blocks hold
   float near_homes = 1;    ///< number of near home blocks that hold this share
-  float near_wanted = 1;   ///< share of a rank's home block that near wanted blocks read
-  float near_readers = 1;  ///< number of near wanted blocks that read this share
+  float near_wanted = 1;   ///< share of a rank's home block that lies in near wanted blocks
+  float near_readers = 1;  ///< number of near wanted blocks that contain this share
   Reach home_reach = Reach::All, wanted_reach = Reach::All;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
   Meeting& operator*=(const Meeting& other) {
@@ -86,7 +87,7 @@ struct Meeting {
 };
 /// Nothing is known about the overlap: all elements may be common and near.
 inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All};
-/// No overlap, neither on the rank itself nor within its innermost group.
+/// The blocks overlap neither on the rank itself nor within its innermost group.
 inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart};
 /// Compares two splits of one axis. Returns `unknown` if their digits cannot be matched.
 Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost);

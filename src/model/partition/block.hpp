@@ -1,7 +1,8 @@
 #pragma once
-// Blocks: a layer and the point-wise layers behind it that share its output's distribution
-// (convolution + normalization + activation, + addition). A plan assigns one decomposition to each
-// block. A search's claim of optimality holds for this folding of layers into blocks.
+// A block is a layer and the point-wise layers behind it that share its output's distribution, for
+// example a convolution, a normalization, an addition and an activation function. A plan assigns
+// one decomposition to each block. A search's claim of optimality holds for this folding of layers
+// into blocks.
 #include <vector>
 
 #include "model/partition/decomposition.hpp"
@@ -32,8 +33,9 @@ struct Candidates {
   std::vector<Decomposition> legal;  ///< decompositions of the root, distinct
   std::vector<Rejection> rejected;
 };
-/// Checks all decompositions of a block over all canonical grids of a topology. Both output layouts
-/// are candidates if the root is a contraction with C parts.
+/// Checks all decompositions of a block over all canonical grids of a topology. On a grid that
+/// splits C, both output layouts are candidates if the root is a contraction with one group of
+/// channels.
 Candidates candidates(const Network& network, const Block& block, const Topology& topology);
 
 /// One decomposition per layer of the network. Input layers have an unused one-rank grid.

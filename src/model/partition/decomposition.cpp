@@ -29,8 +29,8 @@ Decomposition Decomposition::parse(std::string_view text) {
   if (place == std::string_view::npos) return parsed;
   parsed.ranks = Ranks::parse(text.substr(place + on.size()));
   if (parsed.ranks.count() != parsed.grid.ranks())
-    throw std::invalid_argument(fmt::format("\"{}\": expected {} ranks, found {}", text,
-                                            parsed.grid.ranks(), parsed.ranks.count()));
+    throw std::invalid_argument(fmt::format("\"{}\": expected {} ranks after \"on\", found {}",
+                                            text, parsed.grid.ranks(), parsed.ranks.count()));
   return parsed;
 }
 
@@ -61,7 +61,7 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
 
 namespace {
 
-/// Returns a dimension along which some rank gets no work; nothing if every rank gets some.
+/// Returns a dimension along which some rank gets no work; nothing if every rank gets work.
 /// Requires that the family's why_not() accepts all dimensions.
 std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& decomposition) {
   const LayerDistributions made = distribute(layer, decomposition);
@@ -96,7 +96,8 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
 }
 
 std::optional<Illegal> first_illegal(const Layer& layer, const Decomposition& decomposition) {
-  SP_ASSERT(layer.kind != LayerKind::Input, "layer {}", layer.name);
+  SP_ASSERT(layer.kind != LayerKind::Input, "layer {} is an input, which has no decomposition",
+            layer.name);
   const LayerFamily& family = family_of(layer.kind);
   const ProcessGrid& grid = decomposition.grid;
   for (const Dim dim : all_dims) {

@@ -11,14 +11,14 @@
 
 namespace stratplan {
 
-/// How the output of a contraction lies after the sum over the C ranks. ReduceScatter splits the
-/// output's channels over these ranks. AllReduce makes the output redundant on them. No tensor
+/// How the output of a contraction lies after the sum over the ranks along C. ReduceScatter splits
+/// the output's channels over these ranks. AllReduce makes the output redundant on them. No tensor
 /// leaves its layer as Partial.
 enum class OutputLayout : int { ReduceScatter, AllReduce };
 
 struct Decomposition {
   ProcessGrid grid;
-  /// has an effect only on a contraction with one group of channels, on a grid with C parts
+  /// has an effect only on a contraction with one group of channels, on a grid that splits C
   OutputLayout output_layout = OutputLayout::ReduceScatter;
   Ranks ranks{};  ///< the job's ranks on which the grid lies
 
@@ -30,26 +30,25 @@ struct Decomposition {
   friend auto operator<=>(const Decomposition&, const Decomposition&) = default;
 };
 
-/// Why a decomposition is illegal for a layer: "layer conv5: H32 splits 14 output rows".
+/// Why a decomposition is illegal for a layer: "layer conv5: H32 cannot split 14 output positions".
 struct Rejection {
   std::string reason;
 };
 
 /// How a layer's tensors lie under one decomposition.
 struct LayerDistributions {
-  std::vector<Needed> inputs;  ///< per producer
-  /// the output as it is computed, before a sum over ranks: Partial along C after a contraction,
-  /// along D, H and W after a global pooling
+  std::vector<Needed> inputs;  ///< one per producer
+  /// the output as it is computed, before a sum over ranks; Partial along C after a contraction,
+  /// and along D, H and W after a global pooling
   Distribution raw;
   Distribution home;  ///< the output in its output layout: Block and Redundant only
-  /// axes as in Layer::weights(): F (on axis N), C, kernel. The weights' gradient is summed over
-  /// the Gathered dimensions.
+  /// axes as in Layer::weights(); the weights' gradient is summed over the Gathered dimensions
   std::optional<Distribution> weights;
-  std::optional<Distribution> channels;  ///< bias, scale and shift: shape (1, channels, 1, 1, 1)
+  std::optional<Distribution> channels;  ///< bias, scale, shift, slope: (1, channels, 1, 1, 1)
 };
 
-/// The windows through which the iteration space reads the input. A fully connected layer is a
-/// convolution whose kernel is the whole spatial extent.
+/// The windows through which the iteration space reads the input. A fully connected layer counts as
+/// a convolution whose kernel is the whole spatial extent of the input.
 std::array<Window, 3> iteration_windows(const Layer& layer);
 
 /// Returns the distributions of the layer's tensors. Requires that check() accepts the

@@ -10,7 +10,7 @@ namespace stratplan {
 
 namespace {
 
-/// Returns the interval along `axis` of the block with index `index(dim)` along each dimension.
+/// Returns the interval along `axis` of the block whose index along each dimension is `index(dim)`.
 template <class Index>
 Interval owned_by(const Distribution& tensor, Axis axis, const Index& index) {
   Interval interval{0, tensor.shape[axis]};

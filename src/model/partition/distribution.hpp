@@ -1,7 +1,7 @@
 #pragma once
 // How one tensor lies on ranks: which grid dimensions split which axis, what the other dimensions
-// mean, and on which of the job's ranks the grid lies. A rank is a rank of the grid, unless a
-// comment says "the job's".
+// mean, and on which of the job's ranks the grid lies. In this file, a rank is a rank of the grid,
+// unless a comment says "the job's".
 #include <array>
 #include <string>
 #include <vector>
@@ -23,13 +23,13 @@ namespace stratplan {
 ///                                                               complete
 enum class Role : std::uint8_t { Block, Gathered, Partial, Redundant };
 
-/// The grid dimensions that split one axis, outermost first: each dimension splits the blocks of
-/// the one before it. There are at most two (the channel axis after a convolution that is split
-/// over both its filters and its channels).
+/// The grid dimensions that split one axis, outermost first. Each dimension splits the blocks of
+/// the one before it. At most two dimensions split an axis. (Two split the channel axis after a
+/// convolution whose filters and channels are both split.)
 struct Split {
   DimList by;
-  /// all block lengths are multiples of the quantum (groups, vector width); only the last block may
-  /// be cut
+  /// all block lengths are multiples of the quantum (for example, the channels of a group); only
+  /// the last block may be cut
   std::int64_t quantum = 1;
   friend bool operator==(const Split&, const Split&) = default;
 };
@@ -68,17 +68,17 @@ struct Distribution {
 /// space is the tensor's own axis, or a longer axis that contains it (an input of a concatenation).
 struct Needed {
   Shape tensor;                     ///< global shape of the tensor that is read
-  Distribution iteration;           ///< blocks of the iteration space; roles are those of `tensor`
+  Distribution iteration;           ///< blocks of the iteration space, with the roles of `tensor`
   std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
   std::array<Scale, 3> scales{};    ///< along D, H, W; a factor above 1 replaces the window
   /// where the tensor's channels begin on the C axis of the iteration space
   std::int64_t first_channel = 0;
-  /// The windows slide over the iteration space, as in a transposed convolution. A block of the
-  /// iteration space needs the tensor's positions whose windows reach the block.
+  /// Whether the windows slide over the iteration space, as in a transposed convolution. A block of
+  /// the iteration space then needs the tensor's positions whose windows reach the block.
   bool transposed = false;
 
-  /// Returns the interval of the tensor that `positions` of the iteration space read. Along D, H,
-  /// W, the interval may reach beyond the tensor. Its ends ascend with the positions.
+  /// Returns the interval of the tensor that `positions` of the iteration space read. The interval
+  /// may reach beyond the tensor. Its ends ascend with the positions.
   Interval unclipped(Axis axis, Interval positions) const;
 
   /// The interval, within the tensor, that a rank reads along an axis.

@@ -48,13 +48,13 @@ struct Execution {
   /// piece as soon as it is complete.
   Bytes bucket_bytes{4 << 20};
   int threads_per_rank = 1;
-  /// communication has its own streams; off where communication would only take cycles from kernels
+  /// communication runs in streams of its own; off where it would only take cycles from kernels
   bool concurrent_streams = false;
   Precision precision;
   /// layers of a block are fused if one pass over memory can compute them together (fusion.hpp)
   bool fuse = true;
-  /// by Kernel::key(): the fastest of a backend's implementations. For a kernel without an entry,
-  /// the backend's own rule chooses.
+  /// by Kernel::key(): the name of the backend's fastest implementation of the kernel. For a kernel
+  /// without an entry, the backend chooses by its own rule.
   std::map<std::string, std::string> implementations{};
   Transports transports{};
   /// names of the convolutions with an interior/boundary split (overlapped_halo.hpp); each must

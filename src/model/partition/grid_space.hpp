@@ -1,7 +1,7 @@
 #pragma once
 // All canonical grids over many ranks. They are stored as factors, not as ProcessGrid objects,
 // since work per grid must take only nanoseconds. A grid has at most two levels: the innermost, and
-// all others together. Rank numbers mean the same as on the grids of all_grids().
+// all others together. Ranks are numbered as on the grids of all_grids().
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,7 +38,8 @@ class GridSpace {
   std::size_t size() const { return totals_of_.size(); }
   /// The index in totals() of the grid's parts per dimension.
   int totals_of(std::size_t grid) const { return totals_of_[grid]; }
-  /// The distinct numbers of parts per dimension: products of a grid's factors over its levels.
+  /// The numbers of parts per dimension that grids have, without repetitions. A grid's number of
+  /// parts along a dimension is the product of its factors over the levels.
   const std::vector<Factors>& totals() const { return totals_; }
   /// The grid's digits, outermost first, without factors of 1.
   std::span<const GridDigit> digits(std::size_t grid) const {
@@ -47,7 +48,7 @@ class GridSpace {
   ProcessGrid grid(std::size_t index) const { return ProcessGrid(levels_of(index)); }
   /// Returns the index of the grid with the factors `outer` outside the innermost level and `inner`
   /// inside it. Returns nothing if the products of these factors do not match the topology, or if
-  /// they use dimensions that are not in `dims`.
+  /// the factors use a dimension that is not in the constructor's `dims`.
   std::optional<std::size_t> find(const Factors& outer, const Factors& inner) const;
   std::optional<std::size_t> find(const ProcessGrid& grid) const;
   const Factors& outer(std::size_t grid) const { return outer_[grid / inner_.size()]; }
@@ -69,12 +70,13 @@ class GridSpace {
   using Places = std::unordered_map<Factors, int, FactorsHash>;
   static Places places_of(const std::vector<Factors>& factors);
 
-  std::vector<Factors> outer_, inner_;  ///< all factors of each level; a grid has one of each
+  /// all factorizations outside and inside the innermost level; a grid combines one of each
+  std::vector<Factors> outer_, inner_;
   Places outer_places_, inner_places_;
   std::vector<int> totals_of_;
   std::vector<Factors> totals_;
   std::vector<GridDigit> digits_;           ///< digits of all grids, grid after grid
-  std::vector<std::uint32_t> first_digit_;  ///< by grid: its start in digits_; then the end
+  std::vector<std::uint32_t> first_digit_;  ///< where each grid's digits begin; then the end
 };
 
 }  // namespace stratplan

@@ -35,8 +35,8 @@ Window local_transposed_window(const Window& window, Interval output, std::int64
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent) {
   if (input.empty()) return {};
   // In units of half an output element, the centre of output o is at 2o + 1, and the centre of
-  // input i is at factor * (2i + 1). Output o mixes the inputs that are closer than 2 * factor. At
-  // a border, one of these inputs may lie beyond the tensor.
+  // input i is at factor * (2i + 1). In linear mode, output o mixes the inputs that are closer to
+  // it than 2 * factor. At a border, one of these inputs may lie beyond the tensor.
   const std::int64_t f = scale.factor;
   if (!scale.linear)
     return intersect(Interval{input.begin * f, input.end * f}, Interval{0, output_extent});

@@ -1,14 +1,16 @@
 #pragma once
 // Which input interval an output interval needs. Nothing outside model/partition computes a halo.
 //
-// Worked table: 9-wide input, kernel 3, stride 2, padding 1 and 1, so a 5-wide output, on 3 ranks.
+// Worked table: a 9-wide input, kernel 3, stride 2, padding 1 and 1, so a 5-wide output, on 3
+// ranks.
 //   rank  owns input  owns output  needs unclipped  needs   halo               local padding
 //                                                           before/after       before/after
 //   0     [0,3)       [0,2)        [-1,4)           [0,4)   0 / 1              1 / 0
 //   1     [3,6)       [2,4)        [3,8)            [3,8)   0 / 2              0 / 0
-//   2     [6,9)       [4,5)        [7,10)           [7,9)   -1 / 0 (unused)    0 / 1
+//   2     [6,9)       [4,5)        [7,10)           [7,9)   -1 / 0 (6 unused)  0 / 1
 //
-// Worked table: 5-wide input enlarged 2 times, so a 10-wide output, on 3 ranks.
+// Worked table: a 5-wide input that is enlarged 2 times, in nearest and in linear mode, so a
+// 10-wide output, on 3 ranks. `phase` is Scale::phase of the rank's piece.
 //   rank  owns input  owns output  nearest needs  phase  linear needs unclipped  needs   phase
 //   0     [0,2)       [0,4)        [0,2)          0      [-1,3)                  [0,3)   0
 //   1     [2,4)       [4,7)        [2,4)          0      [1,4)                   [1,4)   2
@@ -24,8 +26,8 @@ namespace stratplan {
 /// Returns the number of input positions that belong to one output position: the positions that its
 /// window spans, and the positions that a longer stride skips before the next window. So the
 /// intervals of consecutive blocks leave no gap in the input. If blocks of input and output are
-/// aligned, no forward copy has to cut off the skipped rows, and no backward copy has to put zeros
-/// there.
+/// aligned, no forward copy has to cut off the skipped rows, and no backward copy has to fill
+/// them with zeros.
 constexpr std::int64_t reach(const Window& window) {
   return std::max(window.span(), window.stride);
 }
@@ -44,7 +46,8 @@ constexpr Interval needed_unclipped(const Window& window, Interval output) {
   return {spanned.begin, spanned.end + reach(window) - window.span()};
 }
 
-/// The part of needed_unclipped() within [0, input_extent). Empty if the windows read only padding.
+/// The part of needed_unclipped() within [0, input_extent). Empty if all of needed_unclipped() is
+/// padding.
 constexpr Interval needed(const Window& window, Interval output, std::int64_t input_extent) {
   return intersect(needed_unclipped(window, output), {0, input_extent});
 }
@@ -66,8 +69,9 @@ Interval reading_unclipped(const Window& window, Interval input);
 /// The part of reading_unclipped() within the output: the adjoint of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
-/// Returns the input interval that output positions [begin, end) of an upsampling mix. The interval
-/// reaches one position below 0 or beyond the extent where the border element is read instead.
+/// Returns the input interval from which an upsampling computes output positions [begin, end). The
+/// interval reaches one position below 0 or beyond the extent where the border element is read
+/// instead.
 constexpr Interval needed_unclipped(const Scale& scale, Interval output) {
   return {mixture(scale, output.begin).before, mixture(scale, output.end - 1).after + 1};
 }
@@ -76,17 +80,17 @@ constexpr Interval needed(const Scale& scale, Interval output, std::int64_t inpu
 }
 
 /// Returns `scale` for a dense local buffer that holds exactly needed(). The buffer ends where the
-/// tensor ends, or behind the last element that is mixed.
+/// tensor ends, or behind the last element that is read.
 constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
   return {scale.factor, scale.linear,
           output.begin - scale.factor * needed(scale, output, input_extent).begin};
 }
 
-/// Returns the output positions that mix any part of `input`.
+/// Returns the output positions of an upsampling that read any part of `input`.
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
 
-/// Returns the window of a transposed convolution over two dense local buffers. One holds exactly a
-/// block of outputs, the other exactly the inputs that the block needs. In a transposed
+/// Returns the window of a transposed convolution over two dense local buffers. One buffer holds
+/// exactly a block of outputs, the other exactly the inputs that the block needs. In a transposed
 /// convolution, each window belongs to an input position and spans output positions. So a block of
 /// outputs [begin, end) needs the inputs reading([begin, end)), and no other rank adds to the
 /// block. The parts of windows beyond the block's borders are padding.

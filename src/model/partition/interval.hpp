@@ -1,10 +1,11 @@
 #pragma once
-// Half-open index ranges, regions (one interval per axis), and balanced blocks with their inverse.
+// Intervals are half-open ranges of indices, and a region has one interval per axis. block()
+// divides an extent into balanced blocks, and block_of() is its inverse.
 //
 // Worked table: block(10, parts, i, quantum) for i = 0, 1, 2.
-//   parts 3, quantum 1:  [0,4) [4,7) [7,10)  the first block (10 mod 3 = 1) is one element longer
-//   parts 3, quantum 4:  [0,4) [4,8) [8,10)  10 elements are 3 quanta (4, 4 and 2 elements), one
-//                                            per block
+//   parts 3, quantum 1:  [0,4) [4,7) [7,10)  10 mod 3 = 1, so the first block is one element longer
+//   parts 3, quantum 4:  [0,4) [4,8) [8,10)  10 elements are 3 quanta of 4, 4 and 2 elements, and
+//                                            each block has one of them
 #include <array>
 #include <cstdint>
 #include <string>
@@ -30,10 +31,10 @@ constexpr Interval intersect(Interval a, Interval b) {
   return both.empty() ? Interval{} : both;
 }
 
-/// Returns the index-th of `parts` balanced blocks of [0, extent). Blocks are whole quanta; the
-/// last quantum may be cut. If the quanta do not divide evenly, the first blocks are one quantum
-/// longer. If parts exceeds the number of quanta, the last blocks are empty. Requires
-/// 0 <= index < parts and quantum >= 1.
+/// Returns the index-th of `parts` balanced blocks of [0, extent). A block consists of whole
+/// quanta, but the last quantum of the extent may be cut. If the quanta do not divide evenly, the
+/// first blocks are one quantum longer. If `parts` exceeds the number of quanta, the last blocks
+/// are empty. Requires 0 <= index < parts and quantum >= 1.
 Interval divided_block(std::int64_t extent, std::int64_t parts, std::int64_t index,
                        std::int64_t quantum);
 inline Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index,
@@ -62,10 +63,10 @@ struct Region {
 
 /// Returns the region that holds a whole tensor.
 Region whole(const Shape& shape);
-/// Returns the region shifted by `by` along each axis.
+/// Returns the region, shifted along each axis by that axis's entry in `by`.
 Region moved(const Region& region, const std::array<std::int64_t, axis_count>& by);
-/// Returns the common part of two regions. If the common part is empty on one axis, it is empty on
-/// all.
+/// Returns the common part of two regions. If it is empty on one axis, the result is empty on all
+/// axes.
 Region intersect(const Region& a, const Region& b);
 /// "[0,4) [0,64) [0,1) [0,57) [0,112)"
 std::string to_string(const Region& region);

@@ -11,11 +11,12 @@
 namespace stratplan {
 
 ProcessGrid::ProcessGrid(std::vector<Factors> levels) {
-  SP_ASSERT(!levels.empty(), "{} levels", levels.size());
+  SP_ASSERT(!levels.empty(), "a process grid needs at least one level, found {}", levels.size());
   for (std::size_t level = 0; level < levels.size(); ++level) {
     for (const Dim dim : all_dims) {
       const int parts = levels[level][static_cast<std::size_t>(dim)];
-      SP_ASSERT(parts >= 1, "parts={} of {}", parts, dim_letters[static_cast<std::size_t>(dim)]);
+      SP_ASSERT(parts >= 1, "parts={} of dimension {}", parts,
+                dim_letters[static_cast<std::size_t>(dim)]);
       if (parts > 1) digits_.push_back({static_cast<std::uint8_t>(level), dim, parts});
     }
   }
@@ -72,7 +73,7 @@ std::pair<Dim, int> parse_factor(std::string_view word) {
 ProcessGrid ProcessGrid::parse(std::string_view text) {
   constexpr int max_levels = 100;  // no machine has so many levels
   ProcessGrid grid;
-  bool named = false;  // whether the current level has named a dimension
+  bool named = false;  // whether the text has named a dimension at the current level
   const auto require_named = [&] {
     if (!named)
       throw std::invalid_argument(fmt::format(
@@ -144,7 +145,7 @@ int ProcessGrid::index(Dim dim, int rank) const {
 }
 
 std::vector<int> ProcessGrid::indices(Dim dim) const {
-  std::vector<int> outer{0};  // block indices of the ranks that the digits so far distinguish
+  std::vector<int> outer{0};  // block indices of all combinations of the digits so far
   for (const Digit& digit : digits_) {
     std::vector<int> finer;
     finer.reserve(outer.size() * static_cast<std::size_t>(digit.parts));
@@ -167,7 +168,7 @@ int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
     weight *= digit.parts;
   }
   SP_ASSERT(std::all_of(rest.begin(), rest.end(), [](int left) { return left == 0; }),
-            "an index exceeds the parts of {}", text());
+            "a block index exceeds the parts of the grid {}", text());
   return rank;
 }
 

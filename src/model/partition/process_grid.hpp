@@ -7,7 +7,7 @@
 //   N      0 0 0 0 | 1 1 1 1
 //   H      0 0 1 1 | 0 0 1 1
 //   W      0 1 0 1 | 0 1 0 1
-// A dimension at two levels is one block index: in "H2 | H2" rank 3 has H index 3 of 4.
+// A dimension at two levels has one block index. In "H2 | H2", rank 3 has index 3 of 4 along H.
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -21,16 +21,17 @@
 
 namespace stratplan {
 
-/// The dimension that a factor of the ranks divides: samples (N), filters (F: output channels; on
-/// layers without a contraction, channels), channels (C), depth, height, width (D, H, W), or
-/// nothing (R: ranks repeat the work). Digits within a level of a canonical grid are in this order.
+/// What a factor of the ranks divides: samples (N), filters (F), channels (C), depth (D), height
+/// (H), width (W), or nothing (R, where ranks repeat the work). Filters are the output channels of
+/// a contraction. On other layers, F divides the channels. Within a level of a canonical grid, the
+/// digits have the order of these enumerators.
 enum class Dim : std::uint8_t { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
 inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D,
                                                      Dim::H, Dim::W, Dim::R};
 inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H', 'W', 'R'};
 
-/// A few dimensions, in order.
+/// A short ordered list of dimensions.
 using DimList = InplaceVector<Dim, 2 * std::size_t{dim_count}>;
 
 /// A digit of a rank number. The digit rises by one where the rank number rises by `stride`.
@@ -56,15 +57,15 @@ class ProcessGrid {
   static ProcessGrid parse(std::string_view text);
 
   int ranks() const { return ranks_; }
-  /// The number of topology levels that the digits name, at least 1.
+  /// The number of topology levels down to the innermost one that has a digit, at least 1.
   int levels() const { return digits_.empty() ? 1 : digits_.back().level + 1; }
   /// Returns the number of outermost levels at which two ranks have the same digits. The number is
   /// levels() only if both ranks are equal.
   int common_levels(int a, int b) const;
-  /// Total factor of a dimension over all levels.
+  /// The product of a dimension's factors over all levels.
   int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
-  /// Factor of a dimension over `level` and all levels further in. A block index divided by this
-  /// factor is the index along the outer levels.
+  /// The product of a dimension's factors over `level` and all levels inside it. A block index
+  /// divided by this product is the block index that the levels outside `level` make.
   int parts_from(Dim dim, int level) const;
   /// The grid's digits, outermost first, without factors of 1.
   std::vector<GridDigit> digits() const;
@@ -74,7 +75,7 @@ class ProcessGrid {
   std::vector<int> indices(Dim dim) const;
   /// The rank with these block indices. Inverse of index().
   int rank_at(const std::array<int, dim_count>& indices) const;
-  /// The ranks (ascending) that differ from `rank` only along `dims`, with `rank` itself.
+  /// `rank` itself and the ranks that differ from it only along `dims`, ascending.
   std::vector<int> group(int rank, const DimList& dims) const;
   /// Returns a rank that differs from `holder` only along `dims` and shares the most outer levels
   /// with `rank`. Among several such ranks, returns the one at position `rank` modulo their number.
@@ -86,7 +87,8 @@ class ProcessGrid {
   /// Returns a grid of at most two levels with the same rank numbers. Digits are cut at the borders
   /// of groups of `innermost` ranks. A digit that cannot be cut there goes to the outer level.
   ProcessGrid in_groups_of(int innermost) const;
-  /// The digits, outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse().
+  /// The digits, outermost first, with levels separated by " | ". The text of a grid of one rank is
+  /// "N1". Inverse of parse().
   std::string text() const;
 
   friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) {

@@ -3,12 +3,12 @@
 // whole state of these parameters. Each rank keeps and updates its share (ZeRO, Rajbhandari et al.,
 // SC20; the stages of FSDP and DeepSpeed have the same numbers).
 //
-//   stage  a rank keeps its share of  gradients         values
-//   0      nothing                    all-reduced       updated on all ranks alike
-//   1      the optimizer's state      all-reduced       each rank updates its share; then gathered
-//   2      also gradients             reduce-scattered  each rank updates its share; then gathered
-//   3      also parameters            reduce-scattered  gathered before forward and again before
-//                                                       backward, dropped after each
+//   stage  sharded                      gradients are     parameters are
+//   0      nothing                      all-reduced       updated on all ranks alike
+//   1      optimizer state              all-reduced       updated by share, then gathered
+//   2      optimizer state, gradients   reduce-scattered  updated by share, then gathered
+//   3      optimizer state, gradients,  reduce-scattered  updated by share; gathered before forward
+//          parameters                                     and backward, and dropped after each
 //
 // A bucket takes whole tensors in the order in which backward completes them, until the bucket has
 // reached execution.bucket_bytes. A rank's share is one contiguous run of each bucket. The bucket
@@ -27,7 +27,7 @@ namespace stratplan {
 
 inline constexpr int sharding_stages = 4;
 
-/// Returns nothing if the training's optimizer can work on shares. `sharding`: the sharding stage.
+/// Returns nothing if the training's optimizer can work with the sharding stage `sharding`.
 std::optional<Rejection> check_sharding(const Training& training, int sharding);
 
 }  // namespace stratplan

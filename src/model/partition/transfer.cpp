@@ -64,8 +64,8 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
     return pieces;
   }
   const DimList& by = needed_by.iteration.split(axis).by;
-  SP_ASSERT(by.size() <= 1, "axis {} split {} times", axis_names[static_cast<std::size_t>(axis)],
-            by.size());
+  SP_ASSERT(by.size() <= 1, "axis {} of the iteration space is split {} times, more than once",
+            axis_names[static_cast<std::size_t>(axis)], by.size());
   const std::int64_t extent = needed_by.iteration.shape[axis],
                      quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
@@ -110,9 +110,11 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
   descend(0, Indices{}, Region{});
 }
 
-/// Returns the job's rank that serves `rank`. Several ranks hold the same block, one per
-/// combination of `copies`. `rank` serves itself if it holds the block. Otherwise a holder that
-/// shares the most levels with `rank` serves, chosen by rank number so that the load spreads.
+/// Returns the job's rank that sends the block to `rank`. Several ranks hold the block, one per
+/// combination of indices along `copies`. A rank that holds the block serves itself. Another rank
+/// of the tensor's grid is served by a holder with which it shares the most levels. A rank outside
+/// the grid may be served by any holder. Among the possible holders, the rank number chooses, so
+/// that the load spreads.
 int nearest_copy(const Distribution& tensor, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
   const int holder = tensor.grid.rank_at(block_index), place = tensor.place(rank);
@@ -153,18 +155,19 @@ DimList joined(DimList a, const DimList& b) {
 }
 
 void check_tensors(const Distribution& home, const Needed& needed) {
-  SP_ASSERT(home.shape == needed.tensor, "home of {} elements, needed of {}", home.shape.elements(),
+  SP_ASSERT(home.shape == needed.tensor,
+            "the home tensor has {} elements, but the needed tensor has {}", home.shape.elements(),
             needed.tensor.elements());
   SP_ASSERT(home.dims_with(Role::Partial).empty() && home.dims_with(Role::Gathered).empty(),
-            "home {}", home.text());
+            "the home {} has Partial or Gathered dimensions", home.text());
 }
 
 void check_ranks(const Distribution& home, const Needed& needed) {
   check_tensors(home, needed);
   SP_ASSERT(
       home.grid.ranks() == needed.iteration.grid.ranks() && home.ranks == needed.iteration.ranks,
-      "home {}{} needed {}{}", home.grid.text(), home.ranks.text(), needed.iteration.grid.text(),
-      needed.iteration.ranks.text());
+      "the home lies on {}{}, but the consumer on {}{}", home.grid.text(), home.ranks.text(),
+      needed.iteration.grid.text(), needed.iteration.ranks.text());
 }
 
 void sort(TransferList& list) {
@@ -281,7 +284,8 @@ std::int64_t as_number(const ProcessGrid& grid, const DimList& by, int level, In
 
 }  // namespace
 
-/// Counts the senders' blocks that overlap a receiver's interval along an axis, by their indices.
+/// Counts the senders' blocks that overlap a receiver's interval along an axis, grouped by the
+/// blocks' indices.
 ArrivalCounts::Groups ArrivalCounts::groups_along(Axis axis, int rank) const {
   const ProcessGrid& grid = senders().grid;
   const std::vector<Piece> pieces = adjoint_
@@ -298,9 +302,9 @@ ArrivalCounts::Groups ArrivalCounts::groups_along(Axis axis, int rank) const {
   return groups;
 }
 
-/// Entry l counts the senders' blocks that agree in the l outermost levels with the block of `rank`
-/// in the senders' distribution. A block agrees in these levels exactly if each of its indices
-/// does.
+/// Entry l of the result counts the senders' blocks that agree in the l outermost levels with the
+/// block of `rank` in the senders' distribution. A block agrees in these levels exactly if each of
+/// its indices does.
 std::vector<Arrivals> ArrivalCounts::counts_along(Axis axis, int rank) {
   const auto number = [&](const Distribution& end, int level) {
     return as_number(end.grid, end.split(axis).by, level,

@@ -40,9 +40,9 @@ struct TransferList {
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank);
 
 /// Returns a rank's backward transfers. Each owner, and each rank with a redundant copy of the
-/// owner's block, receives the contributions to the block. Each Gathered rank contributes, but only
-/// one member of a Redundant group. Received regions may overlap; add them in the order of the
-/// list. `rank` is a rank of the job.
+/// owner's block, receives the contributions to the block. Each member of a Gathered group
+/// contributes, but only one member of a Redundant group. Received regions may overlap; add them in
+/// the order of the list. `rank` is a rank of the job.
 TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank);
 
 /// The number of messages and elements that arrive at one rank.
@@ -75,7 +75,7 @@ class ArrivalCounts {
   /// with equal block indices at the receivers' end share the groups.
   struct Along {
     std::vector<int> entry_of;  ///< index by rank; empty if all ranks share one entry
-    std::vector<std::vector<Arrivals>> entries;       ///< by number of levels; filled on first use
+    std::vector<std::vector<Arrivals>> entries;       ///< each by number of levels; filled on use
     std::unordered_map<std::int64_t, Groups> groups;  ///< by the receiver's indices as one number
   };
   const Distribution& senders() const { return adjoint_ ? needed_.iteration : home_; }
@@ -94,15 +94,16 @@ class ArrivalCounts {
   std::vector<Arrivals> within_;
 };
 
-/// Messages and elements between different ranks. Level 0 is the outermost boundary of the machine.
+/// Messages and elements between different ranks. Level 0 is the machine's outermost level.
 struct Traffic {
-  /// per level, the most messages of any rank, and the most elements of any rank
+  /// by the outermost level at which sender and receiver differ: the most messages, and the most
+  /// elements, that any rank receives
   std::vector<Arrivals> received;
   std::int64_t total_messages = 0;  ///< over all ranks
   std::int64_t total_elements = 0;  ///< over all ranks
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
-/// Returns the traffic of the transfers of enumerate(), or of enumerate_adjoint(). Requires that
+/// Return the traffic of the transfers of enumerate() and of enumerate_adjoint(). Both require that
 /// home and consumer lie on the same ranks.
 Traffic summarize(const Distribution& home, const Needed& needed);
 Traffic summarize_adjoint(const Distribution& home, const Needed& needed);

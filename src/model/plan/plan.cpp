@@ -1,4 +1,4 @@
-// plan.json, as described in schemas/plan.schema.json, and plans that need no search.
+// Reads and writes plan.json (schemas/plan.schema.json), and makes plans that need no search.
 #include "model/plan/plan.hpp"
 
 #include <fmt/format.h>
@@ -151,8 +151,8 @@ class Reader {
     const std::string found = network_.fingerprint();
     if (!plan_.network_fingerprint.empty() && plan_.network_fingerprint != found) {
       fail("/network/fingerprint",
-           fmt::format("this plan is for a network (or batch) with fingerprint {}, but {} with "
-                       "batch {} has {}",
+           fmt::format("this plan is for a network and batch with fingerprint {}, but {} with "
+                       "batch {} has fingerprint {}",
                        plan_.network_fingerprint, plan_.network_source, network_.batch, found));
     }
     plan_.network_fingerprint = found;
@@ -195,7 +195,7 @@ class Reader {
         const Bytes bytes{entry.at("from_bytes").get<std::int64_t>()};
         if (by_size.empty() ? bytes.value != 0 : bytes <= by_size.back().first)
           fail((Json::json_pointer("/execution/ways/transfers") / transfer).to_string(),
-               "expected sizes in ascending order from 0");
+               "expected entries whose \"from_bytes\" ascend from 0");
         by_size.emplace_back(bytes, entry.at("way").get<std::string>());
       }
     }
@@ -232,10 +232,10 @@ class Reader {
       fail(pointer, error.what());
     }
     if (decomposition.ranks != Ranks()) {
-      fail(pointer, fmt::format("expected a grid on all of the plan's ranks, found {}", text));
+      fail(pointer, fmt::format("expected a grid without a list of ranks, found {}", text));
     }
     if (decomposition.grid.ranks() != plan_.ranks) {
-      fail(pointer, fmt::format("expected a grid of the plan's {} ranks, found {}, which has {}",
+      fail(pointer, fmt::format("expected a grid of the plan's {} ranks, found {} with {} ranks",
                                 plan_.ranks, text, decomposition.grid.ranks()));
     }
     return decomposition;
@@ -294,8 +294,8 @@ class Reader {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!given[i] && !network_.layers[i].is_data()) {
         fail(document_.contains("layers") ? "/layers" : "",
-             fmt::format("layer {} has no decomposition: expected it under \"layers\", or a "
-                         "\"decomposition\" for all others",
+             fmt::format("layer {} has no decomposition: expected one under \"layers\", or a "
+                         "\"decomposition\" for all layers that are not listed",
                          network_.layers[i].name));
       }
     }
@@ -308,7 +308,8 @@ class Reader {
     const Json& stage = document_["stages"][0];
     if (stage["ranks"] != plan_.ranks) {
       fail("/stages/0/ranks",
-           fmt::format("expected the plan's {} ranks: there is one stage for now", plan_.ranks));
+           fmt::format("expected the plan's {} ranks, since a plan has only one stage",
+                       plan_.ranks));
     }
     if (!stage.contains("layers")) {
       return;
@@ -404,8 +405,7 @@ Plan plan_by_wish(const Network& network, int ranks,
     return plan.layers[static_cast<std::size_t>(index)] = nearest.decomposition;
   };
   for (const Block& block : fold(network)) {
-    // Layers that are folded behind a root inherit its decomposition. So the search could have
-    // found this plan, too.
+    // Layers that are folded behind a root inherit its decomposition, as in the plans of a search.
     const std::vector<Decomposition> inherited =
         spread(network, block, place(block.root(), wish(network.layer(block.root()))));
     for (std::size_t i = 1; i < block.layers.size(); ++i) {

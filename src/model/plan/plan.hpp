@@ -28,7 +28,7 @@ struct Plan {
   /// fingerprint of the network with its batch and input size; read_plan sets it even if the file
   /// has none
   std::string network_fingerprint;
-  NetworkOverrides overrides;  ///< batch always set
+  NetworkOverrides overrides;  ///< the batch is always set
   int ranks = 1;               ///< ranks that the plan uses
   int ranks_offered = 1;       ///< ranks that the user offered; at least `ranks`
   std::string machine_name;
@@ -43,10 +43,11 @@ struct Plan {
 /// The document for plan.json, with one entry per layer.
 Json to_json(const Plan& plan, const Network& network, const Provenance& provenance);
 
-/// Returns a text of all fields of the execution. Different executions have different texts.
+/// Returns a text of the execution's settings. Executions that differ in a setting with an effect
+/// have different texts.
 std::string text_of(const Execution& execution);
-/// 16 hexadecimal digits over everything that the plan decides. Plans with the same digits run the
-/// same program.
+/// Returns 16 hexadecimal digits that stand for the ranks, the decompositions and the execution.
+/// Plans with equal network fingerprints run the same program if these digits are equal too.
 std::string fingerprint(const Plan& plan);
 
 struct PlanAndNetwork {
@@ -54,19 +55,19 @@ struct PlanAndNetwork {
   Network network;
 };
 /// Reads plan.json and the network that it names (relative to the working folder, else to the
-/// plan's folder). Throws InputError if the network's fingerprint differs (naming both), a layer is
-/// missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with
-/// its Rejection). `training`, if given, maps the training that the plan states to the training
-/// that the run uses. The compared fingerprint is that of the network with the plan's own training.
+/// plan's folder). Throws InputError if the network's fingerprint is not the plan's, a layer is
+/// missing or unknown, the number of a grid's ranks is not the plan's, or a decomposition is
+/// illegal. `training`, if given, maps the training that the plan states to the training that the
+/// run uses. The compared fingerprint is that of the network with the plan's own training.
 PlanAndNetwork read_plan(const std::string& path,
                          const std::function<Training(const Training&)>& training = {});
 
-/// A plan with one decomposition for all layers. A layer for which that is illegal gets the nearest
-/// legal decomposition, and `adjustments` lists these layers.
+/// Makes a plan with the decomposition `wanted` for all layers. A layer for which it is illegal
+/// gets the nearest legal decomposition, and Plan::adjustments lists these layers.
 Plan uniform_plan(const Network& network, const Decomposition& wanted);
-/// A plan with a wished decomposition for each block, which `wish` returns for the block's root
-/// layer. All wishes have `ranks` ranks. Illegal wishes are adjusted as in uniform_plan(). The plan
-/// has no name yet.
+/// Makes a plan in which each block has the decomposition that `wish` returns for the block's root
+/// layer. All wished decompositions have `ranks` ranks. Illegal ones are adjusted as in
+/// uniform_plan(). The plan has no name yet.
 Plan plan_by_wish(const Network& network, int ranks,
                   const std::function<Decomposition(const Layer&)>& wish);
 

@@ -12,7 +12,7 @@ namespace stratplan {
 struct Span {
   int op = 0;  ///< index in the rank's program
   Seconds start{};
-  Seconds end{};  ///< for an exchange or a collective, includes waiting for other ranks
+  Seconds end{};  ///< an exchange or a collective ends after its wait for other ranks
 };
 
 struct Timeline {
@@ -22,7 +22,7 @@ struct Timeline {
 
 /// How much of an iteration is captured once and replayed, instead of launched op by op.
 struct ReplayCount {
-  std::size_t segments = 0;  ///< number of runs of ops that are each launched as one
+  std::size_t segments = 0;  ///< number of sequences of ops that are each launched as one
   /// number of ops in the segments, and of ops in the whole program
   std::size_t ops = 0, all_ops = 0;
 };
@@ -32,11 +32,11 @@ struct Timing {
   std::vector<Seconds>
       steps;  ///< wall time of each training step after warm-up, on the slowest rank
   std::vector<double> losses;  ///< one per step, warm-up included
-  /// [rank][op of the program]: median duration over `steps`, or over the `launched` steps; empty
-  /// if ops were replayed
+  /// [rank][op of the program]: the op's median duration over `steps`, or over the `launched` steps
+  /// if there are any; empty if ops were replayed in `steps` and none were launched after that
   std::vector<std::vector<Seconds>> op_medians;
   /// number of extra training steps, after all others, in which each op was launched and timed on
-  /// its own; 0: the ops were timed during `steps`
+  /// its own; 0 if there were no such steps
   int launched = 0;
   Seconds median() const;
   Seconds quantile(double fraction) const;

@@ -25,14 +25,14 @@ OpLabel label_of(const Op& op, const Program& program) {
   if (const auto* load = std::get_if<LoadOp>(&op.body)) return {"load", to_string(load->region)};
   if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
     return {"collective",
-            fmt::format("{} {} {} of {}", name_of(collective->op), collective->bytes().value,
-                        "bytes", collective->group.size())};
+            fmt::format("{} {} {} over {} ranks", name_of(collective->op),
+                        collective->bytes().value, "bytes", collective->group.size())};
   }
   Bytes sent{};
   const auto& exchange = std::get<ExchangeOp>(op.body);
   for (const Message& message : exchange.sends) sent += message.bytes;
   return {"exchange",
-          fmt::format("{} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
+          fmt::format("rank {} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
 }
 
 Json op_to_json(const Op& op, const Program& program, const Network& network, Seconds median) {
@@ -60,7 +60,7 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
   return ranks;
 }
 
-/// JSON has neither infinity nor NaN.
+/// Infinity and NaN become null, since JSON has neither.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 double number(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();

@@ -27,9 +27,9 @@ struct Timings {
   int threads_per_rank = 1;
   std::uint64_t seed = 0;
   std::string data;  ///< the training data set; empty: synthetic data
-  Bytes memory{};    ///< allocated for buffers, on the worst rank
-  /// growth of the worst rank's process memory, or of its device's used memory, from before the
-  /// rank's first buffer to the last step; 0: unknown
+  Bytes memory{};    ///< memory allocated for buffers, on the rank that has most
+  /// growth of a rank's process memory, or of its device's used memory, from before the rank's
+  /// first buffer to the last step, on the rank where it is greatest; 0 if unknown
   Bytes resident{};
   Timing timing;
   std::optional<ReplayCount> replays;  ///< rank 0's count; nothing if the backend does not replay
@@ -39,13 +39,13 @@ struct Timings {
 Json to_json(const VerificationResult& verification);
 VerificationResult verification_from(const Json& document);
 Json to_json(const ReplayCount& replays);
-/// `programs`: the programs of all ranks, which label the ops.
+/// `programs`: the programs of all ranks, from which the document's labels of ops are made.
 Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
              const Provenance& provenance);
-/// "step_seconds" of the document: {median, p10, p90, samples}.
+/// Returns the value of the document's key "step_seconds": {median, p10, p90, samples}.
 Json step_seconds_to_json(const Timing& timing);
 
-/// Throws InputError as read_document does.
+/// Throws InputError as read_document does, and if the file holds no sample of a step's time.
 Timings read_timings(const std::string& path);
 
 }  // namespace stratplan

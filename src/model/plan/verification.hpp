@@ -8,10 +8,10 @@ namespace stratplan {
 /// Differences are NaN if a value of either run is NaN.
 struct VerificationResult {
   double loss_difference = 0;  ///< relative
-  /// for the worst tensor: ||a - b|| / max(||a||, its floor), where a belongs to the undivided run
-  /// (runtime/verify/verify.hpp)
+  /// of the worst tensor: ||a - b|| / max(||a||, its floor), where a is the tensor of the undivided
+  /// run, and b that of the plan's run (runtime/verify/verify.hpp)
   double gradient_difference = 0;
-  std::string worst_tensor;  ///< a gradient, or "relu1.output"
+  std::string worst_tensor;  ///< name of a gradient or an output: "relu1.output"
   double tolerance = 0;      ///< limit for each of the differences
   /// number of decisions at ReLUs and maxima that rounding reversed; the runs are compared with
   /// equal decisions

@@ -15,8 +15,8 @@ constexpr Bytes aligned(Bytes bytes) {
   return {(bytes.value + alignment - 1) / alignment * alignment};
 }
 
-/// The most sets: enough that no run finds an earlier run's data in a cache, and few enough to be
-/// laid out quickly.
+/// The most sets of buffers. With so many sets, no run finds an earlier run's data in a cache. More
+/// sets would take long to lay out.
 constexpr std::int64_t most_sets = 512;
 constexpr Bytes special_arena{64 << 20};
 
@@ -27,9 +27,9 @@ Bytes sum(const std::vector<Operand>& operands) {
 }
 
 /// Returns the index in Operands::writes of the operand that shares its buffer with operand `read`
-/// of Operands::reads, because the kernel works in place; else -1. Optimizers read weights,
-/// gradient and their state, then perhaps norms and overflows. They write weights, then their
-/// state.
+/// of Operands::reads, because the kernel works in place. Returns -1 if there is none. Optimizers
+/// read weights, gradient and their state, then perhaps norms and overflows. They write weights,
+/// then their state.
 int in_place(const Kernel& kernel, std::size_t read) {
   const KernelKind kind = kernel.kind;
   if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
@@ -60,7 +60,7 @@ std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
   return {bytes, bytes + values.size() * sizeof(std::int32_t)};
 }
 
-/// Sums and sums of squares of samples with mean 0.1 and second moment 1.01.
+/// Returns the sums and sums of squares of samples with mean 0.1 and second moment 1.01.
 std::vector<std::byte> sums(const Kernel& kernel) {
   const double terms = static_cast<double>(kernel.sets().set_samples * kernel.sets().positions);
   const auto channels = static_cast<std::size_t>(kernel.x[Axis::C]),
@@ -133,9 +133,9 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
     case ConvolutionBackwardFilter:
-      return {{1, false}};  // x was saved; dy has just been read for the other gradient
-    case BatchNormForward: return {{0, false}};  // x, for the statistics
-    case BatchNormBackward:                      // x, dy and the activation, for the sums
+      return {{1, false}};  // x was saved, and dy has just been read for the other gradient
+    case BatchNormForward: return {{0, false}};  // x, read for the statistics
+    case BatchNormBackward:                      // x, dy and the activation, read for the sums
       if (kernel.epilogue().activation) return {{0, false}, {1, false}, {5, false}};
       return {{0, false}, {1, false}};
     case PointwiseBackward:
@@ -144,7 +144,7 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case LocalResponseBackward:
     case BatchNormBackwardSums: return {{1, true}};                            // dy
     case BinaryBackward: return {{kernel.operands().reads.size() - 1, true}};  // dy
-    case PreluGradient: return {{0, false}, {1, false}};  // both operands, for the other gradient
+    case PreluGradient: return {{0, false}, {1, false}};  // both, read for the other gradient
     case DiceLoss: return {{0, false}};                   // labels, for the sums
     case SgdMomentum:
     case Sgd:
@@ -206,7 +206,7 @@ KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
 void KernelBuffers::arrange(const Kernel& kernel) {
   const Operands operands = kernel.operands();
   const Bytes set_bytes = std::max({sum(operands.reads), sum(operands.writes), Bytes{alignment}});
-  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes, the arena has {}", kernel.key(),
+  SP_ASSERT(set_bytes <= arena_, "the kernel {} needs {} bytes, but the arena has {}", kernel.key(),
             set_bytes.value, arena_.value);
   const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1,
                                                      reads_its_writes(kernel) ? 16 : most_sets);
@@ -252,10 +252,10 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   else if (is_last &&
            ((kernel.scaled() && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale ||
             kernel.kind == KernelKind::AdjustLossScale))
-    contents = bytes_of({0});  // overflows
+    contents = bytes_of({0});  // the number of overflows
   else if ((is_last && kernel.scaled()) || kernel.kind == KernelKind::Unscale ||
            kernel.kind == KernelKind::AdjustLossScale)
-    contents = bytes_of({1, 0});  // the scale of the loss
+    contents = bytes_of({1, 0});  // the loss scale
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
     contents = class_sums(kernel);
   else if (kernel.kind == KernelKind::Lars)

@@ -1,8 +1,8 @@
 #pragma once
 // Memory in which kernels are measured as they would run in a program. The caches no longer hold a
-// run's buffers, except the buffers that the op before would just have written. Buffers of
-// successive runs follow each other in large arenas. Kernels never write buffers that are only
-// read, so the numbers in these buffers keep their range.
+// run's buffers, except the buffers that the op before would just have used. Buffers of successive
+// runs follow each other in large arenas. Kernels never write buffers that are only read, so the
+// numbers in these buffers keep their range.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,14 +37,14 @@ class Noise {
 /// data must still go back to memory.
 struct RecentUse {
   std::size_t read = 0;  ///< index in Operands::reads
-  bool written = true;   ///< false: the op before has read the operand
+  bool written = true;   ///< if false, the op before has read the operand
 };
 std::vector<RecentUse> recent_uses(const Kernel& kernel);
 
 class KernelBuffers {
  public:
-  /// `largest`: the most bytes that any later kernel reads, or that any writes. Each of the two
-  /// arenas has at least `arena` bytes.
+  /// `largest`: the most bytes that one kernel reads, or that one writes, in later calls. Each of
+  /// the two arenas has at least `arena` bytes.
   KernelBuffers(Backend& backend, Bytes largest, Bytes arena);
 
   /// The buffers of one run.
@@ -58,8 +58,8 @@ class KernelBuffers {
   void arrange(const Kernel& kernel);
   int sets() const { return static_cast<int>(sets_.size()); }
   const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }
-  /// Writes and reads the buffers of a run that the op before would have written and read
-  /// (recent_uses).
+  /// Writes the buffers of a run that the op before would have written, and reads those that it
+  /// would have read (recent_uses).
   void refresh(const Kernel& kernel, int run);
   /// Returns scratch memory of at least `bytes`, valid until a larger request.
   void* workspace(Bytes bytes);

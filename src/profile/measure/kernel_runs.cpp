@@ -27,7 +27,7 @@ void KernelRuns::launch(int run) {
 }
 
 void KernelRuns::batch(int most) {
-  SP_ASSERT(most >= 1, "batches of {}", most);
+  SP_ASSERT(most >= 1, "a batch needs at least 1 run, not {}", most);
   const int sets = buffers_.sets();
   at_once_ = sets < most ? most - most % sets : most;
   captured_.clear();

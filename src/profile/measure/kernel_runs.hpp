@@ -26,16 +26,17 @@ class KernelRuns {
   /// sets.
   void batch(int most);
   int at_once() const { return at_once_; }
-  /// Prepares run(batch); this is not timed. Launched runs then find in the caches the data that
-  /// the op before them would have left there. Replayed runs begin with caches that the batches
-  /// before have filled with other sets. If the data of all sets is so small that it stays cached,
-  /// this does not matter: memory would deliver it within the time of a launch.
+  /// Prepares run(batch). The preparation is not timed. Launched runs then find in the caches the
+  /// data that the op before them would have left there. Replayed runs begin with caches that the
+  /// batches before have filled with other sets. If the data of all sets is so small that it stays
+  /// cached, this does not matter, because memory would deliver the data within the time of a
+  /// launch.
   void prepare(int batch);
   void run(int batch);
 
-  /// A sample is the time of one batch: the last batch that run_sample() runs. A replayed batch is
-  /// enqueued while the device runs another batch, so that the sample excludes the host's launch
-  /// time. begin() is called between the two batches. A batch of one run is long compared with its
+  /// A sample is the time of the last batch that run_sample() runs. A replayed batch is enqueued
+  /// while the device runs another batch, so that the sample excludes the host's launch time.
+  /// begin() is called between the two batches. A batch of one run is long compared with its
   /// launch, and is enqueued alone.
   void prepare_sample(int sample);
   template <class Begin>
@@ -48,8 +49,9 @@ class KernelRuns {
     run((sample + 1) * batches - 1);
   }
 
-  /// The most batches that are captured. Each uses other sets, and they are replayed in turn. They
-  /// go through all sets, or only through the first sets if there are more sets than captured runs.
+  /// The most batches that are captured. Each batch uses other sets, and the batches are replayed
+  /// in turn. Together they go through all sets, or only through the first sets if there are more
+  /// sets than captured runs.
   static constexpr int most_captured = 8;
 
  private:
@@ -66,7 +68,7 @@ class KernelRuns {
   void* workspace_;
   KernelContext context_;
   int at_once_ = 1;
-  std::vector<std::unique_ptr<CapturedWork>> captured_;  ///< empty: runs are launched
+  std::vector<std::unique_ptr<CapturedWork>> captured_;  ///< if empty, runs are launched
 };
 
 }  // namespace stratplan

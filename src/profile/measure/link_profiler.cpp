@@ -93,7 +93,8 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
   });
 }
 
-/// Sends one parcel if `mine`, else receives one. The next parcel leaves after this one.
+/// Sends one parcel if `mine`, else receives one. The receiver's answer leaves only after this
+/// parcel has arrived.
 void LinkProfiler::send(Communicator& communicator, int partner, bool mine, int run, Bytes bytes) {
   const Communicator::Parcel parcel{
       partner, mine ? buffers_.sent(run, bytes) : buffers_.received(run, bytes), bytes};

@@ -11,7 +11,8 @@
 
 namespace stratplan {
 
-/// Send and receive buffers, one pair for each run, one behind the other in two arenas.
+/// The send buffers of successive runs, one behind the other in an arena, and likewise the receive
+/// buffers in a second arena.
 class MessageBuffers {
  public:
   MessageBuffers(Backend& backend, Bytes largest);
@@ -27,8 +28,9 @@ class MessageBuffers {
   DeviceMemory sent_, received_;
 };
 
-/// Measures on every transport of a team. A result is the time of the fastest transport, with its
-/// name as Measurement::choice and the medians of the other transports as Measurement::others.
+/// Measures each operation on every transport of a team. A result is the time of the fastest
+/// transport, with its name as Measurement::choice and the medians of the other transports as
+/// Measurement::others.
 class LinkProfiler {
  public:
   /// Most messages take little time, so many samples are affordable. For slow messages, sampling
@@ -49,8 +51,8 @@ class LinkProfiler {
   // All ranks call each of the functions below. Ranks without a part in the operation transfer
   // nothing.
 
-  /// Returns the time of one message: half of a round trip with `partner`. A rank whose partner is
-  /// beyond the last rank has no part.
+  /// Returns the time of one message, which is half of a round trip with `partner`. A rank whose
+  /// partner is beyond the last rank has no part.
   Measurement one_way(int partner, Bytes bytes);
   /// Returns the time of one exchange. Each rank sends one message of this size to each of its
   /// peers, and receives one from each, all at once. If a rank names a peer, the peer must name

@@ -1,6 +1,7 @@
 #pragma once
-// Detects disturbed measurements: other processes used the machine's cores, or a device lowered its
-// clock. One busy process of another user makes medians several times as long.
+// Detects disturbed measurements. A measurement is disturbed if other processes used the machine's
+// cores, or if a device lowered its clock. One busy process of another user makes medians several
+// times as long.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -11,8 +12,8 @@
 
 namespace stratplan {
 
-/// Watches the load on all ranks from construction on. Readings advance by hundredths of a second,
-/// so intervals below about a second say little.
+/// Watches the load on the hosts of all ranks from construction on. Readings advance by hundredths
+/// of a second, so intervals below about a second say little.
 class LoadGuard {
  public:
   explicit LoadGuard(const Team& team) : team_(team), before_(read_cpu()) {}
@@ -30,12 +31,12 @@ class LoadGuard {
 class ClockWatch {
  public:
   ClockWatch(Backend& backend, const Team& team) : backend_(backend), team_(team) {}
-  /// Returns the clock rate of this rank's device, in cycles per second; 0 if the device does not
-  /// report its rate.
+  /// Returns the clock rate of this rank's device, in cycles per second, or 0 if the device does
+  /// not report its rate.
   double read();
   /// Returns the lower of two readings, relative to this rank's highest reading so far. The result
-  /// is the lowest share of any rank, the same on all ranks; 1 if the clock is unknown. All ranks
-  /// call this function.
+  /// is the lowest share of any rank, the same on all ranks. It is 1 if the clock is unknown. All
+  /// ranks call this function.
   double share(double before, double after) const;
   double highest() const { return highest_; }
 
@@ -54,7 +55,7 @@ struct Guarded {
   Result result;
   double foreign = 0;      ///< share of the machine that other processes used
   double clock_share = 1;  ///< ClockWatch::share()
-  /// Returns the disturbance in multiples of the tolerated one.
+  /// Returns the disturbance in multiples of the tolerated disturbance.
   double disturbance() const {
     return std::max(foreign / tolerated_foreign_load,
                     (1 - clock_share) / (1 - tolerated_clock_share));

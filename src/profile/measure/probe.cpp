@@ -27,7 +27,7 @@ Measurement sample_program(const Program& program, Backend& backend, const Team&
   Executor executor(network, program, backend, team.between_backends(), data, {});
   if (backend.captures()) {
     executor.replay_ops();
-    executor.run(0);  // the next run captures, and is the rehearsal
+    executor.run(0);  // the next run captures the program, and is the rehearsal of sample()
   }
   SteadyClock clock;
   return sample(

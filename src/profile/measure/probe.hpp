@@ -8,11 +8,11 @@
 namespace stratplan {
 
 /// Returns a forward convolution over square images with as many filters as channels. `window` must
-/// be odd; padding keeps the image's size.
+/// be odd. Padding keeps the image's size.
 Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent,
                           std::int64_t window);
 
-/// Returns a copy kernel that reads and writes `bytes` once.
+/// Returns a copy kernel that reads `bytes` once and writes as many.
 Kernel copy_of(Bytes bytes);
 
 /// Runs the rank's program as training does, on all ranks at once. Steps are replayed where the

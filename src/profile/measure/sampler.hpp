@@ -11,10 +11,10 @@
 
 namespace stratplan {
 
-/// Returns samples in seconds, by rank; the result is the same on all ranks. run(i) is timed,
-/// prepare(i) is not; i counts from 0. A rank that does not take part still calls this function,
-/// and its samples do not count. If `rehearse`, the first run does not count either, unless it
-/// outlasts the rule's patience: its start-up time is then negligible.
+/// Returns samples in seconds, by rank. The result is the same on all ranks. run(i) is timed, but
+/// prepare(i) is not. i counts from 0. A rank that does not take part still calls this function,
+/// and its samples do not count. If `rehearse`, the first run does not count either. But if it
+/// outlasts the rule's patience, it counts, because its start-up time is then negligible.
 template <Clock AnyClock, class Prepare, class Run>
 std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
                                               const StoppingRule& rule, bool takes_part,

@@ -18,7 +18,7 @@ Measurement summarize(const std::vector<std::vector<double>>& samples_of_ranks) 
     measurement.p90 += Seconds{quantile(samples, 0.9)};
     measurement.samples = std::max(measurement.samples, static_cast<int>(samples.size()));
   }
-  SP_ASSERT(ranks > 0, "{} ranks", ranks);
+  SP_ASSERT(ranks > 0, "{} ranks have samples, but at least 1 must have some", ranks);
   for (Seconds* value : {&measurement.median, &measurement.p10, &measurement.p90})
     *value = *value / ranks;
   return measurement;

@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// One of the transports between the memories of the ranks' backends. `name`: as plans name it, or
-/// empty if there is only one.
+/// One of the transports between the memories of the ranks' backends. `name`: the name in plans, or
+/// empty if there is only one transport.
 struct Transport {
   std::string name;
   Communicator& communicator;
@@ -18,9 +18,9 @@ struct Transport {
 
 class Team {
  public:
-  /// All ranks call this constructor. `communicator`: between host memories. `transports`: between
-  /// backend memories; the first is used where no other is known to be faster. If there are none,
-  /// the communicator itself serves.
+  /// All ranks call this constructor. `communicator` connects host memories. `transports` connect
+  /// backend memories. The first transport is used where no other is known to be faster. If there
+  /// are none, the communicator itself serves.
   explicit Team(Communicator& communicator, std::vector<Transport> transports = {});
 
   const std::vector<Transport>& transports() const { return transports_; }

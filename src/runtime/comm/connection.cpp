@@ -37,7 +37,7 @@ void Connection::check(const Header& found, const Header& wanted) const {
         fmt::format("rank {} calls another collective than rank {}", rank_, peer_));
   if (found.bytes != wanted.bytes)
     throw CommunicationError(fmt::format(
-        "rank {} expects {} bytes{} from rank {}, which sends {}", rank_, wanted.bytes,
+        "rank {} expects {} bytes{} from rank {}, which sends {} bytes", rank_, wanted.bytes,
         wanted.channel & collective_bit ? "" : fmt::format(" with tag {}", wanted.channel), peer_,
         found.bytes));
 }
@@ -55,7 +55,7 @@ void Connection::receive(const Header& header, void* data) {
   if (early != early_.end())
     deliver(early, std::prev(expected_.end()));
   else if (closed_)
-    gone("it has ended");
+    gone("that rank has ended");
 }
 
 void Connection::deliver(std::list<Early>::iterator early, std::vector<Expected>::iterator wanted) {
@@ -94,7 +94,8 @@ bool Connection::fill(std::byte* data, std::int64_t bytes, std::int64_t& done) {
     if (got < 0 && would_block()) return false;
     if (got <= 0) {
       closed_ = true;
-      if (!idle() || header_done_ > 0) gone(got == 0 ? "it has ended" : std::strerror(errno));
+      if (!idle() || header_done_ > 0)
+        gone(got == 0 ? "that rank has ended" : std::strerror(errno));
       return false;
     }
     done += got;

@@ -1,6 +1,6 @@
 #pragma once
-// Frames over one socket between two ranks. A frame is a header that describes the data, followed
-// by the data's bytes. No function blocks.
+// Sends and receives frames over one socket between two ranks. A frame is a header that describes
+// the data, followed by the data's bytes. No function blocks.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace stratplan {
 class Connection {
  public:
   struct Header {
-    /// the tag of an exchange, or the hash of a group; frames of one channel arrive in order
+    /// the tag of an exchange, or the hash of a group. Frames of one channel arrive in order
     std::uint32_t channel = 0;
     std::uint32_t call = 0;  ///< hash of a collective's arguments, equal on both sides
     std::int64_t bytes = 0;
@@ -67,7 +67,8 @@ class Connection {
   Early& new_early();
   void begin_frame();
   void end_frame();
-  /// Reads the bytes that have arrived; returns false if some of `bytes` are still missing.
+  /// Reads bytes that have arrived, until `done` is `bytes`. Returns false if some bytes are still
+  /// missing.
   bool fill(std::byte* data, std::int64_t bytes, std::int64_t& done);
 
   int socket_, rank_, peer_;

@@ -12,8 +12,8 @@ struct CommunicationCounts {
   std::int64_t message_bytes = 0;
   std::int64_t received_messages = 0;  ///< parcels received from other ranks
   std::int64_t received_bytes = 0;
-  std::vector<std::pair<Collective, std::int64_t>>
-      collectives;  ///< operation and bytes of the longer buffer, in order of issue
+  /// in order of issue: the kind of each collective, and the bytes of its longer buffer
+  std::vector<std::pair<Collective, std::int64_t>> collectives;
   friend bool operator==(const CommunicationCounts&, const CommunicationCounts&) = default;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The base of communicators that wrap another communicator. It forwards all calls that they do not
-// override, except transport().
+// The base class of communicators that wrap another communicator. It forwards all calls that a
+// derived class does not override, except transport().
 #include "runtime/device/communicator.hpp"
 
 namespace stratplan {

@@ -1,18 +1,18 @@
 #pragma once
-// Communication between device addresses by a communicator that takes both host addresses and
-// device addresses: an MPI library that was built for that ("CUDA-aware").
+// Communication between device addresses over a "CUDA-aware" MPI library, which accepts both host
+// addresses and device addresses.
 #include "runtime/comm/staged.hpp"
 
 namespace stratplan {
 
-/// Each call first waits, on the host, for all work enqueued on the stream of Stream::Compute.
-/// Exchanges, all-gathers, and all-reduces of MPI's own types pass device addresses to MPI. Other
-/// sums (reduce-scatters, and all-reduces of narrow types) are added on the host, so they are
+/// Before each call the host waits for all work enqueued on Stream::Compute. Exchanges,
+/// all-gathers, and all-reduces of types that MPI can add pass device addresses to MPI. All
+/// reduce-scatters, and all-reduces of narrow types, form their sums on the host, so their data are
 /// staged through host memory.
 class DirectCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both arguments must outlive this object. Addresses are those of `backend`; `inner` must be
-  /// able to read and write them.
+  /// Both arguments must outlive this object. Callers pass addresses in the memory of `backend`,
+  /// which `inner` must be able to read and write.
   DirectCommunicator(Communicator& inner, Backend& backend)
       : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
 
@@ -28,7 +28,7 @@ class DirectCommunicator final : public CommunicatorDecorator {
   void synchronize(Stream stream) override { staged_.synchronize(stream); }
   void overlap(bool wanted) override { staged_.overlap(wanted); }
   bool poll(Stream stream) override { return staged_.poll(stream); }
-  bool captured() const override { return false; }  // the host calls MPI
+  bool captured() const override { return false; }  // MPI calls are not enqueued
 
  private:
   Backend& backend_;

@@ -1,4 +1,5 @@
-// Finds the launcher and the rank from the environment, so this file is built with and without MPI.
+// Finds the launcher and the rank from environment variables. This file is built with and without
+// MPI.
 #include <fmt/format.h>
 
 #include <array>
@@ -13,19 +14,19 @@
 namespace stratplan {
 namespace {
 
-/// Environment variables with a rank's number, set by this program's own launcher, Open MPI, PMIx
-/// servers and MPICH's Hydra. The first that is set counts.
+/// Environment variables with a rank's number. In this order, they are set by this program's own
+/// launcher, Open MPI, PMIx servers and MPICH's Hydra. The first variable that is set counts.
 constexpr std::array<const char*, 4> rank_variables{"STRATPLAN_RANK", "OMPI_COMM_WORLD_RANK",
                                                     "PMIX_RANK", "PMI_RANK"};
 
 }  // namespace
 
 bool launched_by_mpi() {
-  // Set by, in this order: Open MPI's mpirun; MPICH's Hydra and Slurm's PMI; any PMIx server
-  // (prterun, srun --mpi=pmix).
+  // Open MPI's mpirun sets the first variable. MPICH's Hydra and Slurm's PMI set the second. Any
+  // PMIx server (prterun, srun --mpi=pmix) sets the third.
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(variable)) return true;
-  // srun sets this variable in every job step; an interactive shell may be a step of one task.
+  // srun sets this variable in every job step. An interactive shell may be a step with one task.
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   return tasks && std::atoi(tasks) > 1;
 }

@@ -36,8 +36,8 @@ struct Meeting {
   std::vector<int> ranks;
   std::vector<const void*> inputs;  ///< by member
   std::vector<void*> outputs;
-  /// the arguments of the first member to arrive; valid, because members stay in the call until all
-  /// have arrived
+  /// the arguments of the first member to arrive. Their span stays valid, because members stay in
+  /// the call until all have arrived
   Call call;
   std::size_t arrived = 0;
   std::int64_t completed = 0;  ///< number of collectives completed so far
@@ -73,8 +73,8 @@ void perform(const Meeting& meeting) {
     void* output = meeting.outputs[member];
     switch (meeting.call.verb) {
       case Call::Verb::Barrier: break;
-      case Call::Verb::
-          AllReduce:  // in place: the first member's buffer takes the sum, then the others copy it
+      case Call::Verb::AllReduce:
+        // The first member's buffer takes the sum. Then the other members copy it.
         if (member == 0)
           sum(meeting, 0, meeting.call.counts[0], output);
         else
@@ -123,8 +123,8 @@ class World {
                 std::span<const Communicator::Parcel> receives, int tag) {
     std::unique_lock lock(mutex_);
     for (const auto& parcel : sends) {
-      SP_ASSERT(!posted(rank, parcel.peer, tag), "two parcels from {} to {} with tag {}", rank,
-                parcel.peer, tag);
+      SP_ASSERT(!posted(rank, parcel.peer, tag), "rank {} sends two parcels to rank {} with tag {}",
+                rank, parcel.peer, tag);
       posts_.push_back({rank, tag, parcel});
     }
     changed();
@@ -132,7 +132,9 @@ class World {
     for (const auto& parcel : sends)
       wait(
           lock, rank,
-          [&] { return fmt::format("for rank {} to receive tag {}", parcel.peer, tag); },
+          [&] {
+            return fmt::format("for rank {} to receive a message with tag {}", parcel.peer, tag);
+          },
           [&] { return !posted(rank, parcel.peer, tag); });
   }
 
@@ -147,8 +149,9 @@ class World {
     check_failure(rank, what);  // ranks that gave up may have left invalid addresses in `meeting`
     if (meeting.arrived == 0) meeting.call = call;
     if (meeting.call != call)
-      throw CommunicationError(fmt::format(
-          "rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
+      throw CommunicationError(
+          fmt::format("rank {} calls another collective than the other ranks of the group {}", rank,
+                      meeting.ranks));
     meeting.inputs[static_cast<std::size_t>(member)] = input;
     meeting.outputs[static_cast<std::size_t>(member)] = output;
     const std::int64_t completed = meeting.completed;
@@ -162,7 +165,7 @@ class World {
     }
   }
 
-  /// Records a rank's failure; run_loopback rethrows the first.
+  /// Records a rank's failure. run_loopback rethrows the first failure.
   void fail(int rank, std::exception_ptr error) {
     const std::scoped_lock lock(mutex_);
     if (!error_) {
@@ -172,7 +175,7 @@ class World {
     changed();
   }
 
-  /// Records that the rank's body has ended, so that it will not communicate again.
+  /// Records that the rank's body has ended and that the rank will not communicate again.
   void finish(int rank) {
     const std::scoped_lock lock(mutex_);
     stuck_at_[static_cast<std::size_t>(rank)] = finished;
@@ -203,13 +206,14 @@ class World {
   void receive(Lock& lock, int rank, const Communicator::Parcel& parcel, int tag) {
     const Post* post = nullptr;
     wait(
-        lock, rank, [&] { return fmt::format("for rank {} to send tag {}", parcel.peer, tag); },
+        lock, rank,
+        [&] { return fmt::format("for rank {} to send a message with tag {}", parcel.peer, tag); },
         [&] { return (post = posted(parcel.peer, rank, tag)) != nullptr; });
     const auto [peer, data, bytes] = post->parcel;
     if (bytes != parcel.bytes)
       throw CommunicationError(
-          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank,
-                      parcel.bytes.value, tag, parcel.peer, bytes.value));
+          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {} bytes",
+                      rank, parcel.bytes.value, tag, parcel.peer, bytes.value));
     copy(parcel.data, data, bytes.value);
     posts_.erase(posts_.begin() + (post - posts_.data()));
     changed();
@@ -245,7 +249,7 @@ class World {
       stuck_at_[static_cast<std::size_t>(rank)] = version_;
       if (all_stuck())
         throw CommunicationError(
-            fmt::format("all ranks wait for each other, rank {} {}", rank, what()));
+            fmt::format("all ranks wait for each other; rank {} waits {}", rank, what()));
       condition_.wait(lock);
     }
   }
@@ -253,8 +257,8 @@ class World {
   std::mutex mutex_;
   std::condition_variable condition_;
   std::int64_t version_ = 1;
-  std::vector<std::int64_t>
-      stuck_at_;  ///< by rank: the latest version at which its condition did not hold
+  /// by rank: the latest version at which the condition that the rank waits for did not hold
+  std::vector<std::int64_t> stuck_at_;
   std::vector<Post> posts_;
   std::map<std::vector<int>, int> groups_;
   std::map<int, Meeting> meetings_;

@@ -1,9 +1,10 @@
 #pragma once
-// Ranks as processes, started by mpirun or srun. Without MPI in the build the same functions throw
-// EnvironmentError naming STRATPLAN_WITH_MPI (runtime/stub/mpi.cpp).
+// A communicator between ranks that are processes started by mpirun or srun. Without MPI in the
+// build, MpiSession and make_mpi_communicator() throw an EnvironmentError that names
+// STRATPLAN_WITH_MPI (runtime/stub/mpi.cpp).
 //
-// A rank that ends by an exception must end the other ranks too. Otherwise they would wait for it
-// for ever. main() does so:
+// A rank that ends by an exception must end the other ranks too. Otherwise they would wait for that
+// rank forever. main() does so:
 //   MpiSession session;
 //   try { body(*make_mpi_communicator()); }
 //   catch (const Error& error) { print error; abort_all_ranks(exit code of error); }
@@ -25,8 +26,8 @@ bool launched_by_mpi();
 bool built_with_open_mpi();
 
 /// Returns this process's rank from the environment variables of launchers, including this
-/// program's own launcher, without starting MPI. -1: the process is no rank, or its launcher sets
-/// no variable.
+/// program's own launcher, without starting MPI. The result is -1 if the process is no rank, or if
+/// its launcher sets no variable.
 int launched_rank();
 /// Returns the rank of another process of this machine and user, as launched_rank() does. The
 /// result is also -1 until that process has executed the program that it was started for.
@@ -50,8 +51,8 @@ class MpiSession {
 /// which the communicator must not outlive.
 std::unique_ptr<Communicator> make_mpi_communicator();
 
-/// Whether the MPI library takes addresses of NVIDIA's devices ("CUDA-aware"); nothing if the
-/// library does not tell. Requires a living MpiSession.
+/// Whether the MPI library takes addresses of NVIDIA's devices ("CUDA-aware"). The result is empty
+/// if the library does not tell. Requires a living MpiSession.
 std::optional<bool> mpi_takes_device_memory();
 
 /// Ends every rank of the job at once; the launcher exits with `exit_code`. Without a session, ends

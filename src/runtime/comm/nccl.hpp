@@ -1,6 +1,6 @@
 #pragma once
-// Communication between devices of NVIDIA, from device memory to device memory. Without CUDA in the
-// build the same function throws EnvironmentError naming STRATPLAN_WITH_CUDA
+// Communication between NVIDIA devices, from device memory to device memory. Without CUDA in the
+// build, make_nccl_communicator() throws an EnvironmentError that names STRATPLAN_WITH_CUDA
 // (runtime/stub/nccl.cpp).
 #include <memory>
 
@@ -18,13 +18,13 @@ struct NcclOptions {
   int most_ctas = 16;
 };
 
-/// Makes a communicator between addresses of `backend`, on its streams (Backend::native_stream). A
-/// call begins after all work enqueued on Stream::Compute so far; the host does not wait. Work that
-/// needs the result waits for the call's stream, by an event or by synchronize(). `bootstrap`
-/// connects the ranks, and serves as their barrier. `groups` are those of this rank's program;
-/// collectives of other groups are a bug. Called by all ranks; the arguments must outlive the
-/// communicator. NCCL chooses the order of additions. Sums are equal on all members, and in every
-/// run on the same machine.
+/// Makes a communicator between addresses in the memory of `backend`. Calls run on the backend's
+/// streams (Backend::native_stream). A call begins after all work enqueued on Stream::Compute so
+/// far; the host does not wait. Work that needs the result must wait for the call's stream, by an
+/// event or by synchronize(). `bootstrap` connects the ranks, and serves as their barrier. `groups`
+/// are the groups of this rank's program, and a collective of any other group is a bug. Called by
+/// all ranks. `bootstrap` and `backend` must outlive the communicator. NCCL chooses the order of
+/// additions. Sums are equal on all members, and in every run on the same machine.
 ///
 /// Kernels and calls may be captured into a CUDA graph in any mode but cudaStreamCaptureModeGlobal,
 /// because NCCL enqueues from threads of its own. Each call must have been made before without

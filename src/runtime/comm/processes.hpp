@@ -9,7 +9,7 @@
 
 namespace stratplan {
 
-/// Returns the variables of one rank, "NAME=value" each. `sockets` are the descriptors that the
+/// Returns the variables of one rank, each as "NAME=value". `sockets` are the descriptors that the
 /// rank's process inherits, by peer.
 std::vector<std::string> rank_environment(int rank, const std::vector<int>& sockets);
 

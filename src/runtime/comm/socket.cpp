@@ -147,12 +147,12 @@ class SocketCommunicator final : public Communicator {
 
   Connection& connection(int peer) {
     if (peer < 0 || peer >= size())
-      throw CommunicationError(
-          fmt::format("rank {} sends to rank {}, but there are {} ranks", rank_, peer, size()));
+      throw CommunicationError(fmt::format(
+          "rank {} communicates with rank {}, but the job has {} ranks", rank_, peer, size()));
     return *connections_[static_cast<std::size_t>(peer)];
   }
 
-  /// Offset of this rank's piece in bytes.
+  /// Returns the offset in bytes of this rank's piece.
   static std::int64_t begin_of(const Members& members, std::span<const std::int64_t> counts,
                                DataType type) {
     return std::accumulate(counts.begin(),
@@ -167,14 +167,14 @@ class SocketCommunicator final : public Communicator {
                                        [&](const Parcel& parcel) { return parcel.peer == rank_; });
     if (received == receives.end() || received->bytes != sent.bytes)
       throw CommunicationError(
-          fmt::format("rank {} does not receive the {} bytes that it sends itself with tag {}",
+          fmt::format("rank {} does not receive the {} bytes that it sends to itself with tag {}",
                       rank_, sent.bytes.value, tag));
     if (sent.bytes.value > 0)
       std::memcpy(received->data, sent.data, static_cast<std::size_t>(sent.bytes.value));
   }
 
-  /// Reduce-scatter: each member receives, from all members, the terms of its own piece and adds
-  /// them.
+  /// Performs a reduce-scatter. Each member receives the terms of its own piece from all members,
+  /// and adds them.
   void add_pieces(const Members& members, const std::byte* input, std::byte* output,
                   std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type), mine = counts[members.index];
@@ -196,7 +196,8 @@ class SocketCommunicator final : public Communicator {
     sum(terms_, mine, type, output);
   }
 
-  /// All-gather: each member sends its piece, which lies in its place in `values`, to all others.
+  /// Performs an all-gather. Each member sends its piece, which lies in its place in `values`, to
+  /// all others.
   void collect_pieces(const Members& members, std::byte* values,
                       std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type);
@@ -213,7 +214,7 @@ class SocketCommunicator final : public Communicator {
   }
 
   /// Sends and receives until all requested frames are done. Frames that arrive early are accepted
-  /// too; otherwise two ranks that both send much would wait for each other.
+  /// too. Otherwise two ranks that both send much would wait for each other.
   void finish() {
     while (!std::all_of(connections_.begin(), connections_.end(),
                         [](const auto& connection) { return !connection || connection->idle(); })) {
@@ -238,7 +239,8 @@ class SocketCommunicator final : public Communicator {
   std::vector<std::unique_ptr<Connection>> connections_;  ///< by rank; null for this rank
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> groups_;
-  std::vector<pollfd> polled_;  ///< kept like the next members, so that only first calls allocate
+  // The next members are kept between calls, so that only the first calls allocate memory.
+  std::vector<pollfd> polled_;
   std::vector<std::byte> scratch_;
   std::vector<const std::byte*> terms_;
   std::vector<std::int64_t> counts_;

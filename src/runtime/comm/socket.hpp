@@ -1,8 +1,8 @@
 #pragma once
-// Ranks as processes of one machine, without MPI. Each pair of ranks shares a connected pair of
-// stream sockets that is made before the processes start. So there are no names, no ports and
-// nothing to clean up. Sums are added in rank order, as over loopback, so results are
-// deterministic.
+// A communicator between ranks that are processes of one machine, without MPI. Each pair of ranks
+// shares a connected pair of stream sockets that is made before the processes start. So there are
+// no names, no ports and nothing to clean up. Sums are added in rank order, as over loopback, so
+// results are deterministic.
 #include <memory>
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace stratplan {
 std::unique_ptr<Communicator> make_socket_communicator(int rank, const std::vector<int>& sockets);
 
 /// Connects every two ranks by a socket pair; returns the descriptors as [rank][peer]. Throws
-/// EnvironmentError if there are too many open files.
+/// EnvironmentError if a pair cannot be made, for example because too many files are open.
 std::vector<std::vector<int>> connect_all(int ranks);
 
 }  // namespace stratplan

@@ -6,7 +6,8 @@
 namespace stratplan {
 namespace {
 
-/// Alignment of a call's pieces in bytes, so that sums can use vector instructions.
+/// Alignment in bytes of the pieces of a call's host memory, so that sums can use vector
+/// instructions.
 constexpr std::int64_t alignment = 64;
 
 Bytes aligned(Bytes bytes) { return {(bytes.value + alignment - 1) / alignment * alignment}; }

@@ -1,8 +1,8 @@
 #pragma once
-// Communication between addresses of a device through the host. Data to send are downloaded,
-// another communicator moves them between host buffers, and received data are uploaded. That
-// communicator may use threads that share a device (comm/loopback.hpp, deterministic), sockets, or
-// an MPI library that does not take device addresses.
+// Communication between device addresses through host buffers. Data to send are downloaded, another
+// communicator moves them between host buffers, and received data are uploaded. That communicator
+// may use threads that share a device (comm/loopback.hpp), sockets, or an MPI library that does not
+// take device addresses.
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace stratplan {
 
-/// Each call first waits, on the host, for all work enqueued on the stream of Stream::Compute, and
-/// for the download. Without overlap, the call returns when the received data are on the device.
-/// With overlap, poll() or synchronize() uploads the data after they have arrived. Host buffers are
-/// kept for later calls.
+/// In each call the host first waits for all work enqueued on Stream::Compute, and for the
+/// download. Without overlap, the call returns when the received data are on the device. With
+/// overlap, poll() or synchronize() uploads the data after they have arrived. Host buffers are kept
+/// for later calls.
 class StagedCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both arguments must outlive this object. Addresses are those of `backend`.
+  /// Both arguments must outlive this object. Callers pass addresses in the memory of `backend`.
   StagedCommunicator(Communicator& inner, Backend& backend);
   ~StagedCommunicator() override;
 
@@ -61,7 +61,7 @@ class StagedCommunicator final : public CommunicatorDecorator {
   struct Calls {
     std::vector<std::unique_ptr<Call>> all;
     std::size_t used = 0;
-    Backend::Event ready = Backend::none;  ///< the end of the kernels before the latest call
+    Backend::Event ready = Backend::none;  ///< when the kernels before the latest call end
   };
 
   Calls& calls(Stream stream) { return calls_[static_cast<std::size_t>(stream)]; }

@@ -19,7 +19,7 @@ Communicator& TransportsCommunicator::transport(const std::string& name) {
   const auto known = transports_.find(name);
   if (known == transports_.end())
     throw EnvironmentError(fmt::format(
-        "the plan uses transport {}, which is not available here; --communicator sets one "
+        "the plan uses the transport {}, which this run does not have; --communicator sets one "
         "transport for all transfers",
         name));
   return *known->second;

@@ -1,14 +1,15 @@
-// Activations with a parameter (PReLU) or over all channels (softmax). Where a kernel works element
-// by element, the destination may be one of the reads.
+// Activations with a parameter (PReLU) or over all channels (softmax). The output of an
+// element-wise kernel may be one of its inputs.
 #include "runtime/cpu/column_sums.hpp"
 #include "runtime/cpu/vector_math.hpp"
 
 namespace stratplan::cpu {
 namespace {
 
-constexpr std::int64_t row_grain = 16;  ///< rows of channels
+constexpr std::int64_t row_grain = 16;  ///< rows of channels in one unit of parallel work
 
-/// PReLU forward (v = x) and backward (v = dy): y is v where x is positive, slope * v elsewhere.
+/// Computes PReLU forward if v is x, and backward if v is dy. Where x is positive, y is v.
+/// Elsewhere, y is slope * v.
 SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, float* y,
                           std::int64_t rows, std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, v += channels, y += channels) {
@@ -17,7 +18,8 @@ SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, fl
   }
 }
 
-/// Terms of the gradient of the slope: x * dy where x is not positive.
+/// The terms that add up to the gradient of the slope. A term is x * dy where x is not positive,
+/// else 0.
 struct SlopeTerm {
   static constexpr int count = 1;
   const float* x;

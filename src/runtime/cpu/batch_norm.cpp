@@ -32,11 +32,11 @@ struct GradientSources {
   const float *x, *dy;
   const float* y;  ///< output of the activation; null if there is none
   float slope;     ///< slope of the activation where y is not positive
-  float* passed;   ///< written if there is an addend: the gradient of the activation's input
+  float* passed;   ///< where the gradient of the activation's input goes; null without an addend
 };
 
-/// Terms of two sums: dy, and dy * (x - mean). If `activated`, dy is first replaced by the gradient
-/// of the activation's input. If `passes`, that gradient is also stored.
+/// The terms of two sums, over dy and over dy * (x - mean). If `activated`, dy is first replaced by
+/// the gradient of the activation's input. If `passes`, that gradient is also stored.
 template <bool activated, bool passes>
 struct GradientTerm {
   static constexpr int count = 2;
@@ -92,7 +92,8 @@ SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels,
   sum_columns(term, rows, channels, begin, end);
 }
 
-/// y = activation((x - mean) * factor + shift + addend). A ReLU is a leaky ReLU of slope 0.
+/// Operands of y = activation((x - mean) * factor + shift + addend). A ReLU is a leaky ReLU of
+/// slope 0.
 struct Normalization {
   const float *x, *addend;  ///< the addend may be null
   float* y;
@@ -171,7 +172,7 @@ SP_CLONES void gradient_rows(GradientSources from, float* dx, GradientCoefficien
          : gradient<false>(from, dx, k, rows, channels);
 }
 
-/// Consecutive local samples of one statistics set: rows [first_row, first_row + rows) of x.
+/// Consecutive local samples of one statistics set, in rows [first_row, first_row + rows) of x.
 struct Run {
   std::int64_t set = 0;
   std::int64_t first_row = 0;
@@ -193,8 +194,8 @@ struct Moments {
   double reciprocal_deviation;
 };
 
-/// Returns the moments of the group of channels that begins at `first`. `sums`: sums and sums of
-/// squares of the set, [2][channels].
+/// Returns the moments of the group of channels that begins at `first`. `sums`: the set's sums and
+/// sums of squares per channel, in the shape [2][channels].
 Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t first) {
   const double terms = kernel.sets().terms(set);
   double sum = 0, squares = 0;
@@ -302,8 +303,8 @@ void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   for_each_run(kernel, [&](const Run& run) {
     const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
     const double terms = kernel.sets().terms(run.set);
-    // Returns the mean over the group of channel c, with each channel's sum multiplied by the
-    // channel's scale.
+    // Adds up sum * scale over the channels in the group of channel c, and divides the total by the
+    // number of terms.
     const auto mean_of = [&](const double* sums, std::int64_t c) {
       const std::int64_t group = kernel.sets().group_channels, first = c / group * group;
       return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;

@@ -1,4 +1,4 @@
-// Biases, and the activation after them. A ReLU is a leaky ReLU of slope 0.
+// Kernels of biases, and of the activation after them. A ReLU is a leaky ReLU of slope 0.
 #include "runtime/cpu/column_sums.hpp"
 
 namespace stratplan::cpu {
@@ -28,7 +28,8 @@ SP_CLONES void activate_run(float* y, float slope, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = leak(y[i], y[i], slope);
 }
 
-/// Terms of the bias gradient: the gradient of the activation's input, which is also stored in dx.
+/// The terms that add up to the bias gradient. A term is the gradient of the activation's input,
+/// and is also stored in dx.
 struct ActivatedTerm {
   static constexpr int count = 1;
   const float *dy, *y;

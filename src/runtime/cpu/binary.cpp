@@ -1,6 +1,6 @@
-// Functions of two tensors (network/binary.hpp). If several positions read the same element of an
-// input, the input's step is 0. An output may be one of the inputs, element for element, so loops
-// are marked ivdep and pointers are not restrict.
+// Functions of two tensors (network/binary.hpp). If all positions along an axis read the same
+// element of an input, the input's step along the axis is 0. An output may be one of the inputs,
+// element for element, so loops are marked ivdep and pointers are not restrict.
 #include <array>
 
 #include "runtime/cpu/kernels.hpp"
@@ -8,7 +8,8 @@
 namespace stratplan::cpu {
 namespace {
 
-/// Runs of channels. A step is 0 (the same element for all channels) or 1 (the next element).
+/// Runs of channels in the inputs a and b, and in dy. A step is 0 (the same element for all
+/// channels) or 1 (the next element).
 struct Runs {
   const float *a, *b, *dy;
   std::int64_t a_step, b_step;
@@ -116,8 +117,8 @@ const Loops& loops_of(const Kernel& kernel) {
   return loops[static_cast<std::size_t>(kernel.as<Binary>().function)];
 }
 
-/// Offsets into a tensor of `shape` at positions of a tensor of shape `places`, which has more
-/// elements along some axes.
+/// Computes the offsets into a tensor of shape `shape` at which positions of a tensor of shape
+/// `places` read it. The second tensor may have more elements along some axes.
 class Steps {
  public:
   Steps(const Shape& shape, const Shape& places) {
@@ -207,8 +208,9 @@ void for_repeats(const Shape& repeated, const Shape& y, std::int64_t position,
 
 constexpr std::int64_t summed_channels = 64;  ///< channels whose sums are held at a time
 
-/// Writes the gradient of an input that is read repeatedly: for each element, the sum over the
-/// positions of y that read the element. A unit of work is one position and one block of channels.
+/// Writes the gradient of an input whose elements are read repeatedly. An element's gradient is the
+/// sum over the positions of y that read the element. A unit of work is one position and one block
+/// of channels.
 void sum_repeats(const Kernel& kernel, const Tensors& tensors, const GradientLoops& gradient,
                  float* dx) {
   const Shape &repeated = kernel.differentiated(), &y = kernel.y;

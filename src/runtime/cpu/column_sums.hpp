@@ -12,16 +12,16 @@ namespace stratplan::cpu {
 inline constexpr std::int64_t summed_columns = 16;
 
 /// Adds the terms of rows [first_row, last_row) in the sixteen columns from `column` on to
-/// term.sums. A `Term` has Term::count (1 or 2) sums per column; its `sums` is [count][channels].
-/// add(element, column, first, last) adds the terms of four columns to `first` and `last`.
-/// add_one(element, column, channels) adds the terms of one column to term.sums.
+/// term.sums. A `Term` has Term::count (1 or 2) sums per column, in an array term.sums of shape
+/// [count][channels]. add(element, column, first, last) adds the terms of four columns to `first`
+/// and `last`. add_one(element, column, channels) adds the terms of one column to term.sums.
 template <class Term>
 [[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row,
                                              std::int64_t last_row, std::int64_t column,
                                              std::int64_t channels) {
   double* const first = term.sums + column;
   double* const last = term.sums + (Term::count - 1) * channels + column;
-  // Named variables stay in registers; an array would not.
+  // Named variables stay in registers, but an array would not.
   Double4 a0 = load<Double4>(first), a1 = load<Double4>(first + 4);
   Double4 a2 = load<Double4>(first + 8), a3 = load<Double4>(first + 12);
   Double4 b0 = load<Double4>(last), b1 = load<Double4>(last + 4);

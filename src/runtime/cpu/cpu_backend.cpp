@@ -1,5 +1,5 @@
-// The backend on processors. Convolutions use oneDNN and own kernels (convolution/); all other
-// kinds use own loops.
+// The backend on processors. Convolutions use oneDNN and the kernels of convolution/. All other
+// kinds use the loops of this folder.
 #include <fmt/format.h>
 
 #include "model/partition/program/contraction.hpp"
@@ -63,14 +63,14 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::CopyRegion: break;  // prepare() makes these kernels; none is a single function
     case KernelKind::Convert:
     case KernelKind::Unscale:
-    case KernelKind::AdjustLossScale: break;  // mixed precision: prepare() rejects these kernels
+    case KernelKind::AdjustLossScale: break;  // prepare() rejects mixed precision
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
 }
 
-/// Returns the size of a kernel's scratch memory. Most kernels that need any hold at most four
-/// floats or one double per channel. Local response kernels hold rows of channels per thread.
+/// Returns the size of a kernel's scratch memory. Local response kernels need rows of channels for
+/// each thread. Other kernels need at most four floats or one double per channel.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -124,7 +124,8 @@ class CpuBackend : public HostBackend {
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
                std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
-    // The setting belongs to the calling thread, and ranks may be threads of one process.
+    // The number of threads is a setting of the calling thread, and ranks may be threads of one
+    // process.
     omp_set_num_threads(threads_);
     HostBackend::enqueue(stream, kernel, reads, writes, workspace, context);
   }

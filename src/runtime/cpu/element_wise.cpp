@@ -67,7 +67,8 @@ void add(const Kernel& kernel, const KernelCall& call) {
 
 void dropout(const Kernel& kernel, const KernelCall& call) {
   const RandomStream random(call.context.seed, call.context.layer, call.context.now->step);
-  SP_ASSERT(call.context.region.shape() == kernel.x, "{} at {}", kernel.key(),
+  SP_ASSERT(call.context.region.shape() == kernel.x,
+            "the shape of the kernel {} is not that of the region {}", kernel.key(),
             to_string(call.context.region));
   for_each_row(call.context.region, call.context.global,
                [&](std::int64_t local, std::int64_t global, std::int64_t count) {

@@ -24,11 +24,11 @@ constexpr std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
 }
 
-/// Least number of elements for which a thread pays.
+/// Least number of elements for which an additional thread pays off.
 constexpr std::int64_t element_grain = 4096;
 
 /// Calls body(begin, end) on pieces of [0, count), in parallel on as many threads as the calling
-/// thread may use. Every piece but the last is a multiple of `grain` long.
+/// thread may use. The length of every piece but the last is a multiple of `grain`.
 template <class Body>
 void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
   const std::int64_t grains = (count + grain - 1) / grain;
@@ -42,7 +42,7 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
-/// Returns `value` where `sign` is positive, slope * value elsewhere: a leaky ReLU, or a ReLU if
+/// Returns `value` if `sign` is positive, else slope * value. This is a leaky ReLU, or a ReLU if
 /// slope is 0. The result is a sum of two terms, because compilers branch around a product that may
 /// not be needed, and then do not vectorize.
 [[gnu::always_inline]] inline float leak(float sign, float value, float slope) {
@@ -55,7 +55,7 @@ template <class Vector>
   return sign > Vector{} ? value : slope * value;
 }
 
-/// Sums over rows in double: sums[c] += sum of x[row][c].
+/// Adds the sum of x[row][c] over all rows to sums[c], in double.
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums);
 
 /// Applies the kernel's activation, if it has one, to `count` elements in place.
@@ -96,8 +96,8 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call);
 void running_average(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
 
-/// Returns the size of the scratch memory of the local response kernels: three rows of channels per
-/// thread, one of which is padded.
+/// Returns the size of the scratch memory of the local response kernels. Each thread has three rows
+/// of channels, one of which is padded.
 Bytes local_response_workspace(const Kernel& kernel);
 void sgd(const Kernel& kernel, const KernelCall& call);
 void sgd_nesterov(const Kernel& kernel, const KernelCall& call);

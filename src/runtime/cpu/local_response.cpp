@@ -1,12 +1,13 @@
 // Local response normalization; the formulas are in reference/activations.cpp. Each row of channels
-// is padded with zeros on both sides, so that sums over neighbours are sums of shifted rows.
+// is padded with zeros on both sides, so that sums over neighbouring channels are sums of shifted
+// rows.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vector_math.hpp"
 
 namespace stratplan::cpu {
 namespace {
 
-/// The scratch rows of one thread. `padded` has size / 2 zeros before and after its channels; the
+/// The scratch rows of one thread. `padded` has size / 2 zeros before and after its channels. The
 /// other rows have no padding.
 struct Rows {
   float *padded, *sums, *power;
@@ -30,7 +31,7 @@ SP_CLONES void square_row(const float* x, float* squares, std::int64_t channels)
   for (std::int64_t c = 0; c < channels; ++c) squares[c] = x[c] * x[c];
 }
 
-/// sums[c] = sum of padded[c + t] over 0 <= t < size.
+/// Computes sums[c], the sum of padded[c + t] over 0 <= t < size.
 SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t channels,
                               std::int64_t size) {
   std::copy_n(padded, channels, sums);

@@ -1,4 +1,4 @@
-// Losses: sums in double, in the order of the rows.
+// Losses are summed in double, in the order of the rows.
 #include <cmath>
 
 #include "runtime/cpu/kernels.hpp"

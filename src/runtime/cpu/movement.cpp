@@ -46,7 +46,8 @@ class CopyKernel : public HostKernel {
       case DataType::F64: return run_as<double>(call);
       case DataType::I32: return run_as<std::int32_t>(call);
       case DataType::F16:
-      case DataType::BF16: SP_ASSERT(false, "no copies of {}", name_of(type_));
+      case DataType::BF16:
+        SP_ASSERT(false, "the cpu backend copies no tensors of type {}", name_of(type_));
     }
   }
 

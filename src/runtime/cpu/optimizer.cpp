@@ -48,7 +48,8 @@ SP_CLONES void lars_run(const float* weights, const float* gradient, const float
   }
 }
 
-/// Coefficients of one update. They include the corrections for running means that start at zero.
+/// Coefficients of one Adam update. They include the corrections for running means that start at
+/// zero.
 struct AdamRates {
   AdamRates(const KernelContext& context, bool decoupled) {
     const StepNumbers& now = *context.now;

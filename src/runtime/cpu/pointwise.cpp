@@ -1,6 +1,6 @@
-// Pointwise functions: a loop for values and a loop for gradients per row of network/pointwise.hpp.
-// An output may be one of the inputs, element for element, so loops are marked ivdep and pointers
-// are not restrict.
+// Pointwise functions. Each row of network/pointwise.hpp has one loop for values and one for
+// gradients. An output may be one of the inputs, element for element, so loops are marked ivdep and
+// pointers are not restrict.
 #include <cmath>
 
 #include "runtime/cpu/kernels.hpp"

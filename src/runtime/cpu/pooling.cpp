@@ -106,8 +106,8 @@ struct WindowTaps {
   Taps d, h, w;
 };
 
-/// Calls visit(tap, first element of the input row) for the input rows under a window, padding left
-/// out.
+/// Calls visit(tap, first element of the input row) for the input rows under a window. Padding is
+/// left out.
 template <class Visit>
 void for_each_tap(const Kernel& kernel, const Place& at, const WindowTaps& taps, Visit visit) {
   for (std::int64_t kd = taps.d.first; kd < taps.d.last; ++kd)

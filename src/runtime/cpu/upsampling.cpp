@@ -13,7 +13,8 @@ struct Source {
   std::int64_t position = 0;
   float share = 1;
 };
-/// For each written position along one axis: the positions that it gathers, with their shares.
+/// A list for each written position along one axis. It holds the positions that are gathered there,
+/// with their shares.
 using Gather = std::vector<std::vector<Source>>;
 
 Gather gather_along(const Scale& scale, std::int64_t inputs, std::int64_t outputs, bool backward) {

@@ -11,8 +11,8 @@ namespace stratplan::cpu {
 [[gnu::always_inline]] inline float exponential(float x) {
   x = -87.0F > x ? -87.0F : x;
   x = 89.0F < x ? 89.0F : x;  // e^89 overflows to infinity
-  // 1.5 * 2^23: adding this number to a float rounds the float to an integer, which the last bits
-  // of the sum then hold.
+  // This number is 1.5 * 2^23. Adding it to a float rounds the float to an integer, which the last
+  // bits of the sum then hold.
   constexpr float rounder = 12582912;
   const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
   const float r = x - n * 0.693359375F + n * 2.12194440e-4F;
@@ -22,7 +22,7 @@ namespace stratplan::cpu {
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
-  // 2^n in two factors, because 2^128 overflows.
+  // 2^n is applied as two factors, because 2^128 overflows.
   const float high = x > 0 ? 2 : 1;
   const std::uint32_t exponent = x > 0 ? 0x3F000000U : 0x3F800000U;
   const float scale =
@@ -30,7 +30,7 @@ namespace stratplan::cpu {
   return (p * r * r + r + 1) * scale * high;
 }
 
-/// The natural logarithm of a normal positive number.
+/// Returns the natural logarithm of a normal positive number.
 [[gnu::always_inline]] inline float logarithm(float x) {
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2))
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), offset = bits - 0x3F3504F3U;

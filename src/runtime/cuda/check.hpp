@@ -5,7 +5,8 @@
 
 namespace stratplan {
 
-/// Throws EnvironmentError if `status` is a failure: "CUDA: allocating memory: out of memory".
+/// Throws EnvironmentError if `status` is a failure. A message is "CUDA: allocating memory: out of
+/// memory", where `doing` is "allocating memory".
 void check_cuda(cudaError_t status, const char* doing);
 
 }  // namespace stratplan

@@ -108,8 +108,9 @@ class CudaBackend final : public Backend {
   void* native_stream(Stream stream) override { return of(stream); }
 
   bool captures() const override { return true; }
-  /// Captures all three streams, whether or not `enqueue` uses them: the communication streams wait
-  /// for the compute stream first, and the compute stream waits for them last.
+  /// Captures all three streams, whether or not `enqueue` uses them. For this purpose, the
+  /// communication streams first wait for the compute stream, and the compute stream waits for them
+  /// last.
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
     return std::make_unique<Graph>(of(Stream::Compute), [&] {
       fork_ = record(Stream::Compute, fork_);
@@ -140,8 +141,8 @@ class CudaBackend final : public Backend {
     return cycles_per_s_ = clock_->read(of(Stream::Compute));
   }
   bool emulates_traffic() const override { return true; }
-  /// Limits the rate of the copies in clock cycles. Cycles per second are those that clock()
-  /// measured last.
+  /// The copies keep their rate by counting clock cycles. The number of cycles per second is the
+  /// one that clock() measured last.
   void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from,
                        Bytes buffer) override {
     if (cycles_per_s_ == 0 && clock() == 0)

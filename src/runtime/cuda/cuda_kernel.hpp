@@ -15,10 +15,11 @@ class CudaKernel : public PreparedKernel {
   virtual void run(const KernelCall& call, cudaStream_t stream) = 0;
 };
 
-/// Prepares an own kernel (own_kernels.cu). Requires a kernel of any kind but a convolution.
+/// Prepares one of this project's kernels (own_kernels.cu). Requires a kernel of any kind but a
+/// convolution.
 std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel);
 
-/// Prepares the conversion of elements of a 16-bit type to floats. Programs have no such op; a
+/// Prepares the conversion of elements of a 16-bit type to floats. Programs have no such op. A
 /// convolution runs this kernel as a part of itself.
 std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements);
 

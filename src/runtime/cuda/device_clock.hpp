@@ -1,6 +1,6 @@
 #pragma once
-// The present clock rate of the multiprocessors. A device lowers the rate when it draws too much
-// power or gets too hot.
+// Measures the present clock rate of a device's multiprocessors. A device lowers the rate when it
+// draws too much power or gets too hot.
 #include <cuda_runtime_api.h>
 
 namespace stratplan {
@@ -17,8 +17,8 @@ class DeviceClock {
   DeviceClock(const DeviceClock&) = delete;
   DeviceClock& operator=(const DeviceClock&) = delete;
 
-  /// Returns cycles per second; 0 if the timer does not advance. The measurement begins after all
-  /// work that is on the stream, and read() waits for its end.
+  /// Returns the rate in cycles per second, or 0 if the timer does not advance. The measurement
+  /// begins after all work that is on the stream, and read() waits for its end.
   double read(cudaStream_t stream);
 
  private:

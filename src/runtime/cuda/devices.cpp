@@ -14,7 +14,7 @@ std::vector<std::string> cuda_devices() {
   int count = 0;
   std::vector<std::string> names;
   if (cudaGetDeviceCount(&count) != cudaSuccess)
-    cudaGetLastError();  // clears the error: there is no driver or no device
+    cudaGetLastError();  // clears the error that there is no driver or no device
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, device), "asking for a device's name");

@@ -11,7 +11,7 @@ namespace {
 using Captured = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>,
                                  decltype([](cudaGraph_t graph) { cudaGraphDestroy(graph); })>;
 
-/// Ends the capture. Returns null if the capture has failed; a failed capture has ended too.
+/// Ends the capture. Returns null if the capture has failed. A failed capture ends too.
 Captured end_capture(cudaStream_t stream, cudaError_t& status) {
   cudaGraph_t graph = nullptr;
   status = cudaStreamEndCapture(stream, &graph);

@@ -1,5 +1,6 @@
 #pragma once
-// A CUDA graph: the work that was put on streams during a capture, launched as one unit.
+// A CUDA graph holds the work that was put on streams during a capture, and launches it as one
+// unit.
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -8,8 +9,8 @@
 
 namespace stratplan {
 
-/// A capture does not restrict other threads (cudaStreamCaptureModeThreadLocal): NCCL enqueues from
-/// its own threads, and other ranks may be threads of this process.
+/// A capture does not restrict other threads (cudaStreamCaptureModeThreadLocal), because NCCL
+/// enqueues from its own threads, and other ranks may be threads of this process.
 class Graph final : public CapturedWork {
  public:
   /// Captures the work that `enqueue` puts on `stream`. Work on another stream is captured too, if

@@ -1,6 +1,6 @@
-// Own kernels on a CUDA device, for all stored types of activations. One translation unit holds all
-// types. One unit per type would take 1.7 times the processor time to compile, because each unit
-// would read the headers anew.
+// Compiles this project's kernels (kernels/) for CUDA devices, for all stored types of activations.
+// One translation unit holds all types. One unit per type would take 1.7 times the processor time
+// to compile, because each unit would read the headers anew.
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/kernels/support/run.hpp"
 #include "runtime/cuda/stream_launch.cuh"

@@ -1,5 +1,6 @@
 #pragma once
-// Launches on a stream of a CUDA device: the device's counterpart of SerialLaunch.
+// Launches kernels on a stream of a CUDA device. StreamLaunch is the device's counterpart of
+// SerialLaunch, which runs the same kernels on the host.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Emulated traffic: copies that act as a communication library's kernels
+// Emulated traffic consists of copies that act like the kernels of a communication library
 // (kernels/support/traffic.hpp).
 #include <cuda_runtime_api.h>
 

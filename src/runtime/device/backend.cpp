@@ -23,7 +23,7 @@ void Backend::replay(CapturedWork&) {
 }
 
 void Backend::enqueue_traffic(Stream, const EmulatedTraffic&, void*, const void*, Bytes) {
-  SP_ASSERT(emulates_traffic(), "the {} backend emulates no communication", name());
+  SP_ASSERT(emulates_traffic(), "the {} backend cannot emulate communication", name());
 }
 
 bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32; }
@@ -43,7 +43,7 @@ std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
   if (name == "cpu") return make_cpu_backend(threads);
   if (is_cuda(name)) return make_cuda_backend(name == cuda_tf32);
   throw UsageError(
-      fmt::format("unknown backend \"{}\": reference, cpu, cuda or {}", name, cuda_tf32));
+      fmt::format("unknown backend \"{}\", expected reference, cpu, cuda or {}", name, cuda_tf32));
 }
 
 std::string describe_backend(std::string_view name) {

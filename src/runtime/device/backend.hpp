@@ -25,7 +25,7 @@ namespace stratplan {
 /// and kernels read them when they run. So captured work uses the numbers of the step in which it
 /// is replayed.
 struct StepNumbers {
-  std::int64_t step = 0;  ///< from 0
+  std::int64_t step = 0;  ///< counts from 0
   double learning_rate = 0;
   double mean_bias = 1;    ///< Adam: 1 - beta1^(step + 1), because running means begin at zero
   double square_bias = 1;  ///< Adam: 1 - beta2^(step + 1)
@@ -48,8 +48,8 @@ struct KernelContext {
   std::int64_t scale_growth_steps = 0;  ///< AdjustLossScale (loss_scaling.hpp)
 };
 
-/// A kernel that is ready to run for one description: implementation chosen, primitives created,
-/// constants folded. It is prepared once and runs many times.
+/// A kernel that is ready to run for one description. Its implementation is chosen, its primitives
+/// are created and its constants are folded. It is prepared once and runs many times.
 class PreparedKernel {
  public:
   virtual ~PreparedKernel() = default;
@@ -93,10 +93,10 @@ class Backend {
   }
   virtual void release_host(void* memory) noexcept { std::free(memory); }
   /// Returns the names of the implementations that are worth measuring. The backend's rule chooses
-  /// the first of them. Empty if there is nothing to choose.
+  /// the first of them. The list is empty if there is nothing to choose.
   virtual std::vector<std::string> choices(const Kernel&) { return {}; }
-  /// Prepares a kernel. `choice` is one of choices(kernel); empty: the backend's rule chooses.
-  /// Throws EnvironmentError if this backend has no such implementation.
+  /// Prepares a kernel. `choice` is one of choices(kernel), or empty to let the backend's rule
+  /// choose. Throws EnvironmentError if this backend has no such implementation.
   virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
                                                   const std::string& choice) = 0;
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) { return prepare(kernel, {}); }
@@ -127,43 +127,45 @@ class Backend {
   virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
   /// Enqueues captured work, as a whole, on the stream of Stream::Compute.
   virtual void replay(CapturedWork& work);
-  /// The device's description; nothing if the host is the device.
+  /// Returns the device's description; no value if the host is the device.
   virtual std::optional<DeviceInfo> device() const { return std::nullopt; }
-  /// Device memory that all processes use now; nothing if the host is the device.
+  /// Returns the device memory that all processes use now; no value if the host is the device.
   virtual std::optional<Bytes> used_memory() const { return std::nullopt; }
-  /// Clock rate of the device's processors in cycles per second, measured during this call; 0 if
-  /// unknown. Waits for the stream of Stream::Compute.
+  /// Returns the clock rate of the device's processors in cycles per second, measured during this
+  /// call; 0 if unknown. Waits for the stream of Stream::Compute.
   virtual double clock() { return 0; }
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }
   /// Copies traffic.bytes from `from` to `to`, and starts over at the end of the buffers. Both
-  /// buffers have `buffer` bytes, at least one MiB. Requires emulates_traffic().
+  /// buffers have `buffer` bytes, which is at least one MiB. Requires emulates_traffic().
   virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to,
                                const void* from, Bytes buffer);
-  /// The stream's handle in the device's libraries (cudaStream_t); null on hosts.
+  /// Returns the stream's handle in the device's libraries (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };
 
-/// Whether the name is "cuda" or "cuda:tf32". Under "cuda:tf32" tensor cores may round the factors
-/// of convolutions to 10 bits.
+/// Whether the name is "cuda" or "cuda:tf32". Under "cuda:tf32" tensor cores may round the operands
+/// of convolutions to 10 bits after the binary point.
 bool is_cuda(std::string_view name);
-/// For backends that compute only on floats: throws EnvironmentError if the kernel belongs to mixed
-/// precision.
+/// Throws EnvironmentError if the kernel belongs to mixed precision. Backends that compute only on
+/// floats call this function.
 void require_single_precision(const Kernel& kernel, const std::string& backend);
 /// Makes a backend by name: "reference", "cpu", or a name for which is_cuda() holds. `threads` is
 /// the cpu backend's number of threads per rank. Throws UsageError for another name, and
 /// EnvironmentError that names the CMake option if the backend was not built.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
-/// Backend of plain loops, without packages: the executable specification, always built
-/// (runtime/reference).
+/// Makes the backend of plain loops (runtime/reference). It is the executable specification. It
+/// needs no packages and is always built.
 std::unique_ptr<Backend> make_reference_backend();
-/// Backend of oneDNN and this project's own loops (runtime/cpu, or runtime/stub).
+/// Makes the backend of oneDNN and this project's own loops (runtime/cpu, or runtime/stub).
 std::unique_ptr<Backend> make_cpu_backend(int threads);
-/// Backend of cuDNN and this project's own kernels (runtime/cuda, or runtime/stub).
+/// Makes the backend of cuDNN and this project's own kernels (runtime/cuda, or runtime/stub).
 std::unique_ptr<Backend> make_cuda_backend(bool tf32);
-/// Globally unique names of the CUDA devices that this process may use; none without a driver.
+/// Returns the globally unique names of the CUDA devices that this process may use; none without a
+/// driver.
 std::vector<std::string> cuda_devices();
-/// Selects the device for backends that this thread makes from now on. Throws EnvironmentError.
+/// Selects the device for backends that this thread makes from now on. Throws EnvironmentError if
+/// CUDA cannot select it.
 void use_cuda_device(int device);
 /// Whether an optional part was built, and its description ("oneDNN 2.6.3, AVX2"), for `doctor`.
 struct PartInfo {

@@ -1,6 +1,6 @@
 #pragma once
-// The groups of ranks of a job's collectives, for communicators that make all groups in one call of
-// all ranks (NCCL's split).
+// Collects the groups of ranks of a job's collectives, for communicators whose groups are made in
+// calls of all ranks (NCCL's split).
 #include <compare>
 #include <vector>
 

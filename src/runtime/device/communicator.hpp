@@ -34,7 +34,8 @@ class Communicator {
   /// direction. Sender and receiver must name the same size.
   virtual void exchange(Stream stream, std::span<const Parcel> sends,
                         std::span<const Parcel> receives, int tag) = 0;
-  /// Sums over the group, in place. The counts of this and the next functions are in elements.
+  /// Sums `data` over the group, in place. The counts of this and the next functions are in
+  /// elements.
   virtual void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                           DataType type) = 0;
   /// Sums `input`, which holds counts[0] + counts[1] + ... elements, over the group. The i-th
@@ -56,8 +57,7 @@ class Communicator {
   /// Returns whether all communication on the stream has finished.
   virtual bool poll(Stream) { return true; }
   /// Returns the communicator for the named transport (partition/execution.hpp), or `*this` if
-  /// there is only one. synchronize(), poll() and barrier() of this object cover all its
-  /// transports.
+  /// there is only one. synchronize() and poll() of this object cover all its transports.
   virtual Communicator& transport(const std::string&) { return *this; }
   /// Whether calls only enqueue work on a backend's streams, so that Backend::capture can record
   /// them.

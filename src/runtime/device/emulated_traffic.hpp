@@ -8,7 +8,7 @@ namespace stratplan {
 /// place on the device until the end.
 struct EmulatedTraffic {
   int blocks = 0;
-  Bytes bytes{};           ///< copied by all blocks together: read once and written once
+  Bytes bytes{};           ///< read once and written once, by all blocks together
   double bytes_per_s = 0;  ///< upper limit of the speed
 };
 

@@ -1,11 +1,12 @@
 #pragma once
-// The floating types fp16 and bf16, for storage. Conversion to float is exact, and arithmetic is in
-// float. Conversion from float rounds to nearest, ties to even (IEEE 754). Hosts convert in
-// software; CUDA devices have instructions for fp16.
+// The floating-point types fp16 and bf16, for storage. A bf16 is a float without its last 16 bits.
+// Conversion to float is exact, and arithmetic is in float. Conversion from float rounds to
+// nearest, ties to even (IEEE 754). Hosts convert in software; CUDA devices have instructions for
+// fp16.
 //
 //            significand   largest   smallest normal
 //   fp16     11 bits       65504     2^-14
-//   bf16      8 bits       3.4e38    2^-126: a float without its last 16 bits
+//   bf16      8 bits       3.4e38    2^-126
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -48,9 +49,10 @@ struct Float16 {
       return static_cast<std::uint16_t>(sign | rest);
     };
     if (magnitude > 0x7F800000U) return with_sign(0x7E00);  // NaN
-    if (magnitude >= 0x477FF000U)
-      return with_sign(0x7C00);   // from 65520 on (half a unit above 65504): infinity
-    if (magnitude < 0x38800000U)  // below 2^-14 the spacing is 2^-24, like a float's above 0.5
+    // From 65520 on, half a unit above the largest value, the nearest value is infinity.
+    if (magnitude >= 0x477FF000U) return with_sign(0x7C00);
+    // Below 2^-14 the spacing of fp16 is 2^-24, like the spacing of floats between 0.5 and 1.
+    if (magnitude < 0x38800000U)
       return with_sign(std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) -
                        0x3F000000U);
     return with_sign((magnitude + 0xFFFU + (magnitude >> 13 & 1U) - (112U << 23)) >> 13);
@@ -58,7 +60,7 @@ struct Float16 {
   }
 };
 
-/// bfloat16: the upper half of a float.
+/// bfloat16, which is the upper half of a float.
 struct Bfloat16 {
   std::uint16_t bits = 0;
 

@@ -1,6 +1,6 @@
 #pragma once
-// The common part of backends on processors. Memory is the host's, and kernels have finished when
-// enqueue() returns.
+// The base of the backends that run on the host's processor. Device memory is host memory, and
+// kernels have finished when enqueue() returns.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -46,8 +46,8 @@ class FunctionKernel : public HostKernel {
 class HostBackend : public Backend {
  public:
   void* allocate(Bytes bytes) override {
-    // Large buffers use huge pages: kernels that read many rows at once would otherwise miss the
-    // translation cache.
+    // Large buffers use huge pages. Otherwise kernels that read many rows at once would miss the
+    // address translation cache (TLB).
     const std::size_t alignment = bytes.value >= huge_page ? huge_page : 64;
     const std::size_t size = (static_cast<std::size_t>(bytes.value) / alignment + 1) * alignment;
     void* memory = std::aligned_alloc(alignment, size);
@@ -93,11 +93,12 @@ inline double lars_scale(const double* squared_norms, const KernelContext& conte
              : 1;
 }
 
-/// Asserts that x and y are equal in kernels of a kind with a single shape.
+/// Asserts that the shapes x and y are equal if kernels of this kind have a single shape.
 inline void check_shapes(const Kernel& kernel) {
   const bool two_shapes = kernel.has<ConvolutionAttributes, BiasAttributes, PoolAttributes,
                                      MeanAttributes, CopyAttributes, UpsampleAttributes, Binary>();
-  SP_ASSERT(two_shapes || kernel.x == kernel.y, "{}", kernel.key());
+  SP_ASSERT(two_shapes || kernel.x == kernel.y, "the shapes x and y of kernel {} differ",
+            kernel.key());
 }
 
 }  // namespace stratplan

@@ -1,6 +1,6 @@
 #pragma once
-// The cuda backend's scratch memory on a device that this machine does not have. cuDNN makes its
-// plans from the device's description alone.
+// The scratch memory that kernels of the cuda backend need on a device that this machine does not
+// have. cuDNN makes its plans from the device's description alone.
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,7 +10,8 @@
 namespace stratplan {
 
 struct OfflineDevice {
-  std::string library;  ///< "cuDNN 9.19.0"; sizes stay the same for the same library
+  /// for example "cuDNN 9.19.0"; sizes are the same for the same library
+  std::string library;
   /// Returns the scratch memory of the implementation that the backend would choose without
   /// measurements. For contractions this is the first plan that cuDNN proposes and that can be made
   /// without a driver. A call takes milliseconds for a contraction, and no time for other kernels.
@@ -18,9 +19,9 @@ struct OfflineDevice {
   std::function<Bytes(const Kernel&)> workspace;
 };
 
-/// Returns the offline device `name`: "h100" or "h200", as in machines/parts. Nothing for other
-/// names, or if the backend was not built (runtime/cuda, or runtime/stub). `tf32`: tensor cores may
-/// round the factors of convolutions of floats.
+/// Returns the offline device `name`: "h100" or "h200", as in machines/parts. There is no value for
+/// other names, or if the backend was not built (runtime/cuda, or runtime/stub). If `tf32`, tensor
+/// cores may round the operands of convolutions of floats.
 std::optional<OfflineDevice> offline_device(const std::string& name, bool tf32);
 
 }  // namespace stratplan

@@ -7,8 +7,9 @@
 namespace stratplan {
 
 std::vector<float> to_logical_order(const std::vector<float>& channels_last, const Shape& shape) {
-  SP_ASSERT(std::ssize(channels_last) == shape.elements(), "{} values for {} elements",
-            channels_last.size(), shape.elements());
+  SP_ASSERT(std::ssize(channels_last) == shape.elements(),
+            "the tensor has {} values, but its shape has {} elements", channels_last.size(),
+            shape.elements());
   std::vector<float> logical(channels_last.size());
   const std::int64_t channels = shape[Axis::C];
   const std::int64_t positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W];

@@ -1,6 +1,6 @@
 #pragma once
-// Dense tensors in host memory, channels last: (N, D, H, W, C), weights (F, kD, kH, kW, C) with F
-// in the place of N.
+// Dense tensors in host memory, channels last. Activations are (N, D, H, W, C). Weights are
+// (F, kD, kH, kW, C), with F in the place of N.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace stratplan {
 
-/// A whole tensor in logical order, row-major: for example "conv1.weights", (F, C, kD, kH, kW).
+/// A whole tensor in logical order, row-major. For example, "conv1.weights" is (F, C, kD, kH, kW).
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -39,7 +39,7 @@ void for_each_row(const Region& region, const Shape& whole, Row row) {
 /// Converts a tensor from channels last to the logical order (N, C, D, H, W).
 std::vector<float> to_logical_order(const std::vector<float>& channels_last, const Shape& shape);
 
-/// Euclidean norm, summed in double.
+/// Returns the Euclidean norm, summed in double.
 double norm(const std::vector<float>& values);
 
 }  // namespace stratplan

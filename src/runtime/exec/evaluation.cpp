@@ -32,7 +32,7 @@ class Hits {
     positions_ += std::ssize(labels_);
   }
 
-  /// Returns the fraction of hits over all ranks; nothing if there were no labels.
+  /// Returns the fraction of hits over all ranks; no value if there were no labels.
   std::optional<double> share(Communicator& communicator) const {
     std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
     communicator.all_reduce(Stream::Compute, all_ranks(communicator), sums.data(), sums.size(),

@@ -40,8 +40,8 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
       settings_(settings),
       recorder_(std::move(recorder)) {
   SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(),
-            "program of rank {}/{} on rank {}/{}", program.rank, program.ranks, communicator.rank(),
-            communicator.size());
+            "the program of rank {} of {} runs on rank {} of {}", program.rank, program.ranks,
+            communicator.rank(), communicator.size());
   memory_.arena = program.arena;
   memory_.persistent = program.persistent;
   arena_ = allocate(memory_.arena);
@@ -225,8 +225,8 @@ void Executor::finish(Stream stream, Seconds start) {
   ops.clear();
 }
 
-/// Called after each op. If the op communicates, notes that its communication is under way. Then
-/// lets the communication under way on all streams progress.
+/// Called after each op of a program with concurrent streams. If the op communicates, notes that
+/// its communication is under way. Then lets the communication under way on all streams progress.
 void Executor::follow(std::size_t index, Seconds start) {
   const Op& op = program_.ops[index];
   if (communicates(op)) under_way_[static_cast<std::size_t>(op.stream)].push_back(index);
@@ -258,7 +258,7 @@ void Executor::compute(Prepared& prepared) {
 std::span<const std::byte> Executor::contents(const Op& op, std::int64_t iteration) {
   const std::span<const std::byte> contents = data_.load(std::get<LoadOp>(op.body), iteration);
   const Bytes bytes = program_.buffer(op.writes.at(0)).bytes();
-  SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}",
+  SP_ASSERT(std::ssize(contents) == bytes.value, "the data have {} bytes, but the buffer has {}",
             contents.size(), bytes.value);
   return contents;
 }
@@ -399,7 +399,7 @@ void Executor::upload(BufferId buffer, const void* host) {
 
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
   SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(),
-            "{} bytes at byte {} of a buffer of {}", bytes.value, begin.value,
+            "{} bytes at byte {} do not fit into a buffer of {} bytes", bytes.value, begin.value,
             program_.buffer(buffer).bytes().value);
   // A rank's share of a small tensor may be empty. Then neither the host address nor the device
   // address is valid.
@@ -425,7 +425,8 @@ void Executor::download_floats(BufferId buffer, std::vector<float>& values) {
   const Buffer& of = program_.buffer(buffer);
   values.resize(static_cast<std::size_t>(of.region.elements()));
   if (!is_narrow(of.type)) {
-    SP_ASSERT(of.type == DataType::F32, "{} holds {}", of.name, name_of(of.type));
+    SP_ASSERT(of.type == DataType::F32, "the buffer {} holds {}, not floats", of.name,
+              name_of(of.type));
     return download(buffer, values.data());
   }
   stored_.resize(values.size());

@@ -68,7 +68,7 @@ class Executor {
   /// From the second iteration on, runs of ops that need no host are captured once and replayed
   /// (segments.hpp). Results stay the same. Ops are still launched one by one if there are no such
   /// runs, and in iterations with an after_op. Requires backend.captures(). If the device cannot
-  /// capture an op, the next iteration throws EnvironmentError.
+  /// capture an op, the iteration that captures it throws EnvironmentError.
   void replay_ops();
   ReplayCount replay_count() const;
   /// Discards the captured work. From now on each op is launched and timed on its own again.
@@ -125,7 +125,7 @@ class Executor {
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    HostMemory staged;                  ///< data of a replayed LoadOp, set before each replay
+    HostMemory staged;                  ///< host copy of a replayed LoadOp's data
     std::vector<PartOfExchange> parts;  ///< messages of an ExchangeOp, one part per transport
     Communicator* transport = nullptr;  ///< of a CollectiveOp
     Communicator::Group group = 0;      ///< of a CollectiveOp
@@ -178,15 +178,16 @@ class Executor {
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
   Backend::Event start_ = Backend::none;       ///< start of the iteration
-  std::vector<Backend::Event> begins_, ends_;  ///< by op, on the compute stream
+  std::vector<Backend::Event> begins_, ends_;  ///< of each op, on the compute stream
   std::vector<std::uint16_t> stored_;          ///< 16-bit values that are about to be widened
-  std::array<std::vector<std::size_t>, 3>
-      under_way_;                  ///< by stream: communication ops that may not have ended
-  std::vector<Segment> segments_;  ///< empty if no ops are replayed
-  std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null where it is not replayed
-  std::array<Backend::Event, 3> passed_{
-      Backend::none, Backend::none, Backend::none};  ///< by stream: end of the work captured so far
-  bool ran_ = false;  ///< whether an iteration has run; libraries create objects at first use
+  /// by stream: communication ops that may not have ended
+  std::array<std::vector<std::size_t>, 3> under_way_;
+  std::vector<Segment> segments_;                    ///< empty if no ops are replayed
+  std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null unless captured
+  /// by stream: end of the work captured so far
+  std::array<Backend::Event, 3> passed_{Backend::none, Backend::none, Backend::none};
+  /// whether an iteration has run. Libraries have then created the objects that captures need
+  bool ran_ = false;
 };
 
 }  // namespace stratplan

@@ -36,7 +36,8 @@ Outputs forward(const Network& network, const Program& program, Executor& execut
       const Region& region = program.buffer(op.reads[0]).region;
       block = {{region, batch, executor.floats(op.reads[0])}};
     });
-    SP_ASSERT(block.size() == 1, "{} blocks of the output", block.size());
+    SP_ASSERT(block.size() == 1, "the program read {} blocks of the output, expected one",
+              block.size());
     for (const std::vector<float>& whole : gather_blocks(block, communicator)) {
       const std::vector<float> logical = to_logical_order(whole, batch);
       outputs.values.insert(outputs.values.end(), logical.begin(), logical.end());

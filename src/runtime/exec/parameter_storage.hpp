@@ -1,7 +1,7 @@
 #pragma once
-// Access to a rank's blocks of parameters, gradients and optimizer state. With sharding a rank's
-// buffer holds only a share of its block; the ranks with the same block hold the other shares
-// (model/partition/sharding.hpp).
+// Access to a rank's blocks of parameters, gradients and optimizer state. With sharding, a rank's
+// buffer holds only a share of the rank's block. The other ranks with the same block hold the other
+// shares (model/partition/sharding.hpp).
 #include <vector>
 
 #include "runtime/exec/executor.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// The learning rate of each training step: the initial rate, scaled with the batch, times the
+// The learning rate of each training step. It is the initial rate, scaled with the batch, times the
 // schedule's factor.
 #include <array>
 #include <cstdint>

@@ -60,7 +60,7 @@ void write_weights(const Program& program, const ParameterSlice& slice, double f
   writer.flush();
 }
 
-/// Initial value of a parameter that is not drawn at random.
+/// Returns the initial value of a parameter that is not drawn at random.
 float start_of(ParameterSlice::What what) {
   if (what == ParameterSlice::What::Scale) return 1.0F;
   return what == ParameterSlice::What::Slope ? 0.25F : 0.0F;
@@ -108,7 +108,7 @@ class OpDurations {
     for (const Span& span : spans)
       durations_[static_cast<std::size_t>(span.op)].push_back((span.end - span.start).value);
   }
-  /// Medians by op, in seconds; 0 for an op that was not timed.
+  /// Returns the medians by op, in seconds; 0 for an op that was not timed.
   std::vector<double> medians() const {
     std::vector<double> result;
     for (const auto& of_op : durations_) result.push_back(of_op.empty() ? 0 : median(of_op));

@@ -1,5 +1,6 @@
 #pragma once
-// Training: initializes parameters from the seed, then runs and times iterations of the program.
+// Trains a network. Initializes parameters from the seed, then runs and times iterations of the
+// program.
 #include <functional>
 
 #include "runtime/exec/executor.hpp"
@@ -12,9 +13,9 @@ struct TrainingRun {
   /// Called on every rank after each iteration, outside the measured time. The function may
   /// communicate. Iteration 0 is the first iteration of the warm-up.
   std::function<void(std::int64_t iteration, double loss, Seconds elapsed)> after_step{};
-  /// The iteration to begin with: greater than 0 if an earlier run is continued. The `warmup`
-  /// iterations from here on are not timed. The last iteration, warmup + steps - 1, is always
-  /// timed.
+  /// The iteration to begin with, which is greater than 0 if an earlier run is continued. The
+  /// `warmup` iterations from `first` on are not timed. The last iteration, warmup + steps - 1, is
+  /// always timed.
   std::int64_t first = 0;
   /// Called after after_step; returns whether the training ends here. All ranks must return the
   /// same value.
@@ -29,15 +30,15 @@ void initialize_parameters(const Network& network, const Program& program, std::
                            Executor& executor);
 
 /// Runs the iterations from `run.first` to warmup + steps - 1. Called by all ranks, which begin
-/// each iteration together. All return the same Timing, except that losses are NaN on ranks without
-/// the loss layer. Requires initialized parameters. Throws CommunicationError.
+/// each iteration together. All ranks return the same Timing, except that losses are NaN on ranks
+/// without the loss layer. Requires initialized parameters. Throws CommunicationError.
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run);
 
 /// Times single ops after a training that replayed them. Runs 1 + `iterations` further iterations,
-/// from `first` on, in which each op is launched on its own. The first of them is not timed. Adds
-/// the ops' median durations to `timing` on every rank. These iterations change the parameters, so
-/// results of the training must be saved before. Called by all ranks. The executor does not replay
-/// ops afterwards.
+/// from `first` on, in which each op is launched on its own. The first of these iterations is not
+/// timed. Adds the ops' median durations to `timing` on every rank. These iterations change the
+/// parameters, so results of the training must be saved before this call. Called by all ranks. The
+/// executor does not replay ops afterwards.
 void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
               Timing& timing);
 

@@ -1,4 +1,4 @@
-// HDF5 through its C interface: data sets are read and written by hyperslabs. Debian builds the
+// Reads and writes HDF5 data sets by hyperslabs, through HDF5's C interface. Debian builds the
 // library without thread safety, and ranks may be threads, so all calls are made under one lock.
 #include <fmt/format.h>
 #include <hdf5.h>
@@ -41,7 +41,7 @@ class Handle {
 };
 
 /// Disables HDF5's exit handler, which crashes if a full disk kept HDF5 from closing a file. Must
-/// be the first call of the library.
+/// be the first call into the library.
 void leave_exit_alone() { [[maybe_unused]] static const herr_t once = H5dont_atexit(); }
 
 /// Turns off HDF5's own error reports on standard error, which do not help users.
@@ -54,8 +54,8 @@ hid_t memory_type(DataType type) {
   return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
 }
 
-/// Returns why the previous call failed: the deepest of HDF5's error reports. Any other call of the
-/// library discards the reason, even a call that closes a handle.
+/// Returns why the previous call failed, as the deepest of HDF5's error reports says. Any other
+/// call of the library discards the reason, even a call that closes a handle.
 std::string reason() {
   std::string words = "no reason given";
   const auto take = [](unsigned place, const H5E_error2_t* report, void* into) -> herr_t {
@@ -66,10 +66,10 @@ std::string reason() {
   return words;
 }
 
-/// Properties for reading. Sieving is off, because it reads the gaps between short rows, which
-/// belong to other ranks. Locking is off, because reading needs no lock, and HDF5 refuses to open
-/// files on a file system without locks. The driver is sec2 regardless of the environment, because
-/// the handle of sec2 is a file descriptor.
+/// Returns the access properties for reading. Sieving is off, because it reads the gaps between
+/// short rows, which belong to other ranks. Locking is off, because reading needs no lock, and HDF5
+/// refuses to open files on a file system without locks. The file driver is sec2 regardless of the
+/// environment, because the handle of sec2 is a file descriptor.
 Handle access_for_reading() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_sec2(access);
@@ -88,14 +88,16 @@ Handle open_file(const std::string& path) {
   if (!file.good())
     throw InputError(
         path, "",
-        fmt::format("expected an HDF5 file: it is not one, or it is damaged ({})", reason()));
+        fmt::format("expected an HDF5 file, but the file has another format or is damaged ({})",
+                    reason()));
   return file;
 }
 
 int descriptor_of(hid_t file) {
   void* descriptor = nullptr;
   const herr_t found = H5Fget_vfd_handle(file, H5P_DEFAULT, &descriptor);
-  SP_ASSERT(found >= 0 && descriptor != nullptr, "sec2 has a descriptor: {}", reason());
+  SP_ASSERT(found >= 0 && descriptor != nullptr, "HDF5 gives no descriptor of the file: {}",
+            reason());
   return *static_cast<const int*>(descriptor);
 }
 
@@ -161,8 +163,8 @@ class Hdf5Array final : public ArrayFile {
 
  private:
   void read(std::span<const Interval> box, hid_t type, void* into) {
-    SP_ASSERT(box.size() == extents_.size(), "a box of {} axes for {}", box.size(),
-              extents_.size());
+    SP_ASSERT(box.size() == extents_.size(), "the box has {} axes, but the array has {}",
+              box.size(), extents_.size());
     begin_.clear();
     count_.clear();
     for (const Interval interval : box) {
@@ -185,7 +187,8 @@ class Hdf5Array final : public ArrayFile {
   void check_storage() const {
     const Handle made(H5Dget_create_plist(data_set_), H5Pclose);
     if (H5Pget_layout(made) == H5D_VIRTUAL || H5Pget_external_count(made) != 0)
-      throw InputError(path_, pointer_, "expected its elements in this file, found them in others");
+      throw InputError(path_, pointer_,
+                       "expected all elements in this file, found some in other files");
     haddr_t end = 0;
     H5Fget_eoa(file_, &end);
     if (const haddr_t begin = H5Dget_offset(data_set_); begin != HADDR_UNDEF) {
@@ -213,7 +216,8 @@ class Hdf5Array final : public ArrayFile {
                      fmt::format("expected \"first\" or \"last\", found \"{}\"", text));
   }
 
-  /// Returns the text of an attribute of fixed or variable length; "no text" if it is no string.
+  /// Returns the text of an attribute of fixed or variable length; "no text" if the attribute is no
+  /// string.
   static std::string read_text(hid_t attribute, hid_t type) {
     if (H5Tget_class(type) != H5T_STRING) return "no text";
     const Handle wanted(H5Tcopy(H5T_C_S1), H5Tclose);
@@ -236,13 +240,13 @@ class Hdf5Array final : public ArrayFile {
   InputFile opened_;  ///< the descriptor of file_, watched for changes
   Handle data_set_;
   std::vector<std::int64_t> extents_;
-  std::vector<hsize_t> begin_,
-      count_;  ///< the hyperslab to read; kept, so that only first reads allocate
+  /// the hyperslab to read. The vectors are kept, so that only the first reads allocate memory
+  std::vector<hsize_t> begin_, count_;
   Numbers numbers_ = Numbers::Floating;
   std::optional<ChannelOrder> order_;
 };
 
-/// Takes the lock around all calls of HDF5, including calls that open and close.
+/// An Hdf5Array that holds the lock during all calls of HDF5, including calls that open and close.
 class LockedArray final : public ArrayFile {
  public:
   LockedArray(const std::string& path, const std::string& name) {

@@ -1,6 +1,6 @@
 #pragma once
-// Arrays in files, read by region. Data sets on disk consist of such arrays. The formats are HDF5
-// (runtime/hdf5, or runtime/stub) and NumPy's .npy (npy.cpp).
+// Arrays in files, which are read by region. Data sets on disk consist of such arrays. The formats
+// are HDF5 (runtime/hdf5, or runtime/stub) and NumPy's .npy (npy.cpp).
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace stratplan {
 
-/// The order of an array's axes: First (sample, C, [D,] H, W), Last (sample, [D,] H, W, C).
+/// The order of an array's axes. First is (sample, C, [D,] H, W). Last is
+/// (sample, [D,] H, W, C).
 enum class ChannelOrder : int { First, Last };
 
 /// The kind of an array's elements; integers are signed or unsigned.
@@ -22,12 +23,12 @@ enum class Numbers : int { Floating, Signed, Unsigned };
 class ArrayFile {
  public:
   virtual ~ArrayFile() = default;
-  /// "train.h5: x", for error messages.
+  /// Returns a name for error messages, such as "train.h5: x".
   virtual const std::string& name() const = 0;
   virtual const std::vector<std::int64_t>& extents() const = 0;
   virtual Numbers numbers() const = 0;
   /// Returns the channel order that the file states: HDF5's attribute `channel_order`, "first" or
-  /// "last". Nothing if the file states none.
+  /// "last". There is no value if the file states none.
   virtual std::optional<ChannelOrder> channel_order() const { return {}; }
   /// Reads the elements in a box, dense and row-major, as floats. `box` has one interval per axis,
   /// inside the extents. No byte outside the box is read, except from chunked or compressed HDF5
@@ -41,19 +42,19 @@ class ArrayFile {
   virtual void check_unchanged() const = 0;
 };
 
-/// Opens a .npy file of format version 1, 2 or 3: little endian, C order, elements of type f4, f8,
-/// i1, i2, i4, i8, u1, u2 or b1. Throws InputError.
+/// Opens a .npy file of format version 1, 2 or 3. The file must be little-endian and in C order,
+/// with elements of type f4, f8, i1, i2, i4, i8, u1, u2 or b1. Throws InputError.
 std::unique_ptr<ArrayFile> open_npy(const std::string& path);
-/// Opens the data set `name` of an HDF5 file. Throws InputError; EnvironmentError that names
-/// STRATPLAN_WITH_HDF5 if HDF5 was not built.
+/// Opens the data set `name` of an HDF5 file. Throws InputError. Throws an EnvironmentError that
+/// names STRATPLAN_WITH_HDF5 if HDF5 was not built.
 std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string& name);
 
-/// Extents and types of a data set to write: `x` in F32 with channels first, `y` in F32 (targets)
-/// or I32 (labels).
+/// Extents and types of a data set to write. `x` is F32 with channels first. `y` is F32 for
+/// targets, or I32 for labels.
 struct DataSetShape {
   std::int64_t samples = 1;
   std::vector<std::int64_t> x;  ///< extents of one sample's x
-  std::vector<std::int64_t> y;  ///< extents of one sample's y; empty: one number
+  std::vector<std::int64_t> y;  ///< extents of one sample's y; empty for one number
   DataType y_type = DataType::F32;
 };
 

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 constexpr int keeper = 0;  ///< the rank that writes checkpoints and chooses the one to load
 constexpr const char* format = "stratplan checkpoint 1";
 
-/// A part of every parameter that a checkpoint holds, and the prefix of the tensors' names.
-/// Prefixes are PyTorch's names for the optimizer's state.
+/// A part of every parameter that a checkpoint holds, and the prefix of the tensors' names. The
+/// prefixes contain PyTorch's names for the optimizer's state.
 struct Part {
   ParameterPart part;
   std::string prefix;
@@ -42,7 +42,7 @@ std::vector<Part> parts_of(OptimizerKind optimizer) {
   return parts;
 }
 
-/// FNV-1a over 32-bit words. This checksum detects damage, and is as fast as memory.
+/// Returns FNV-1a over 32-bit words. This checksum detects damage, but not forgery.
 std::string checksum(const std::vector<float>& values) {
   Fnv1a hash;
   for (const float value : values) hash.add(std::bit_cast<std::uint32_t>(value));
@@ -60,8 +60,8 @@ std::string identity(Network network) {
   return network.fingerprint();
 }
 
-/// Returns the metadata in which a checkpoint must agree with this training, in the order in which
-/// they are compared.
+/// Returns the metadata in which a checkpoint must agree with this training, in the order of
+/// comparison.
 std::vector<std::pair<std::string, std::string>> conditions(const Network& network,
                                                             std::uint64_t seed) {
   return {{"format", format},
@@ -84,7 +84,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return error == std::errc{} && stop == end ? std::optional(step) : std::nullopt;
 }
 
-/// Steps of the checkpoints in a folder, newest first.
+/// Returns the steps of the checkpoints in a folder, newest first.
 std::vector<std::int64_t> steps_in(const fs::path& folder) {
   std::vector<std::int64_t> steps;
   std::error_code ignored;
@@ -107,7 +107,7 @@ SafetensorsFile read_whole(const fs::path& path) {
       throw InputError(path.string(), "/" + tensor.name, "the values do not match their checksum");
   }
   if (checksums.size() != file.tensors.size())
-    throw InputError(path.string(), "", "tensors are missing");
+    throw InputError(path.string(), "", "some tensors that have a checksum are missing");
   return file;
 }
 
@@ -143,11 +143,11 @@ class WholeTensors {
     if (found == by_name_.end())
       throw InputError(
           path_, "",
-          fmt::format("this file has no tensor {}: it belongs to another network", name));
+          fmt::format("this file has no tensor {}, so it belongs to another network", name));
     const std::vector<float>& values = found->second->values;
     if (std::ssize(values) != whole.elements())
       throw InputError(path_, "/" + name,
-                       fmt::format("the tensor has {} elements in the file, {} in the network",
+                       fmt::format("the tensor has {} elements in the file, and {} in the network",
                                    values.size(), whole.elements()));
     return block_of(values, region, whole);
   }
@@ -271,7 +271,7 @@ Restored Checkpoints::restore_for_inference() { return restore(Purpose::Inferenc
 
 Restored Checkpoints::restore(Purpose purpose) {
   Restored restored;
-  double step = 0;  // whole numbers below 2^53 are exact; the other ranks add zeros
+  double step = 0;  // exact below 2^53; ranks other than the keeper add zero
   if (communicator_.rank() == keeper)
     if (const auto file = newest_whole(restored.notes))
       step = static_cast<double>(*step_of(file->filename().string()));
@@ -286,9 +286,9 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   SafetensorsFile file = read_safetensors_file(path);
   const auto require = [&](const std::string& key, const std::string& expected) {
     if (file.metadata[key] != expected)
-      throw InputError(
-          path.string(), "/__metadata__/" + key,
-          fmt::format("this checkpoint has {} {}, this run {}", key, file.metadata[key], expected));
+      throw InputError(path.string(), "/__metadata__/" + key,
+                       fmt::format("this checkpoint has {} {}, this run has {}", key,
+                                   file.metadata[key], expected));
   };
   const bool trains = purpose == Purpose::Training;
   for (const auto& [key, expected] : conditions(network_, seed_))

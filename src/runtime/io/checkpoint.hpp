@@ -1,15 +1,15 @@
 #pragma once
-// Checkpoints: the whole state of a training, as whole tensors under the network's own names. Any
-// plan on any number of ranks can continue from a checkpoint, and PyTorch can read it. A checkpoint
-// is one safetensors file, written by rank 0, so that one rename completes it:
-//   FOLDER/step-00000100.safetensors  tensors "conv1.weights",
+// A checkpoint holds the whole state of a training, as whole tensors under the network's own names.
+// Any plan on any number of ranks can continue from a checkpoint, and PyTorch can read it. A
+// checkpoint is one safetensors file, written by rank 0, so that one rename completes it. A folder
+// of checkpoints holds:
+//   FOLDER/step-00000100.safetensors  tensors such as "conv1.weights",
 //                                     "optimizer.momentum_buffer.conv1.weights", and for batch
 //                                     normalizations that keep running statistics
-//                                     "bn1.running_mean", "bn1.running_var"; metadata: step, seed,
-//                                     network, checksums, and the loss scale if there is one
+//                                     "bn1.running_mean" and "bn1.running_var"; metadata such as
+//                                     the step, seed, network, checksums and loss scale
 //   FOLDER/latest                     the name of the newest checkpoint
-// Random numbers and the order of data depend only on seed and step, so no other state of these is
-// saved.
+// Random numbers and the order of data depend only on seed and step, so their state is not saved.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -25,14 +25,15 @@ struct Restored {
 };
 
 /// Loads only parameters and running statistics from a safetensors file whose tensors have the
-/// names of a checkpoint: a checkpoint, or the weights that `import` wrote. Called by all ranks.
-/// Throws InputError if a tensor is missing or has another number of elements.
+/// names of a checkpoint. The file is a checkpoint, or holds the weights that `import` wrote.
+/// Called by all ranks. Throws InputError if a tensor is missing or has another number of elements.
 void load_weights(const std::filesystem::path& file, const Network& network, const Program& program,
                   Executor& executor);
 
 class Checkpoints {
  public:
-  /// The newest `keep` checkpoints of the folder are kept. All references must outlive this object.
+  /// Each save keeps the newest `keep` checkpoints up to the saved step. All references must
+  /// outlive this object.
   Checkpoints(std::filesystem::path folder, int keep, const Network& network,
               const Program& program, std::uint64_t seed, Executor& executor,
               Communicator& communicator);

@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-/// Returns value(global element index) for every element of the region, dense.
+/// Returns the dense elements of the region. Each element is value(its global element index).
 template <class T, class Value>
 std::vector<std::byte> generate(const Region& region, const Shape& whole, Value value) {
   std::vector<std::byte> contents(static_cast<std::size_t>(region.elements()) * sizeof(T));

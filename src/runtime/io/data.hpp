@@ -18,7 +18,7 @@ class DataSource {
   virtual std::span<const std::byte> load(const LoadOp& load, std::int64_t step) = 0;
   /// Whether the contents are the same in every step.
   virtual bool fixed() const { return false; }
-  /// The number of steps after which all samples have been used once.
+  /// The number of steps of an epoch, in which each sample is used at most once.
   virtual std::int64_t steps_per_epoch() const { return 1; }
 };
 

@@ -19,8 +19,9 @@ Axes axes_in(ChannelOrder order) {
                                       : Axes{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
 }
 
-/// Returns, by axis of the file, the axis of the tensor; nothing if the extents do not fit `shape`.
-/// Any number of samples fits. Axes of extent 1 may be missing in the file or in the tensor.
+/// Returns the axis of the tensor for each axis of the file; no value if the extents do not fit
+/// `shape`. Any number of samples fits. Axes of extent 1 may be missing in the file or in the
+/// tensor.
 std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents,
                                                       const Shape& shape, ChannelOrder order) {
   std::vector<std::optional<Axis>> meaning{Axis::N};
@@ -38,7 +39,8 @@ std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int
   return meaning;
 }
 
-/// "(samples, 18, 128, 128)": the extents that a file should have, in its own order of axes.
+/// Returns the extents that a file should have, in the order of its axes, such as
+/// "(samples, 18, 128, 128)".
 std::string describe(const Shape& shape, ChannelOrder order) {
   std::vector<std::int64_t> extents;
   for (const Axis axis : axes_in(order))
@@ -58,14 +60,14 @@ std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::s
   return open_hdf5(path, name);
 }
 
-/// Shape of the whole tensor as a file holds it. Labels have no channels.
+/// Returns the shape of the whole tensor as a file holds it. Labels have no channels.
 Shape stored_shape(const LoadOp& load) {
   Shape shape = load.global;
   if (load.what == LoadOp::What::Labels) shape[Axis::C] = 1;
   return shape;
 }
 
-/// "17" or "(17, 0, 4)": the index in the file of the place-th element of a box.
+/// Returns the index in the file of the place-th element of a box: "17" or "(17, 0, 4)".
 std::string index_in(std::span<const Interval> box, std::int64_t place) {
   std::vector<std::int64_t> index(box.size());
   for (std::size_t axis = box.size(); axis-- > 0; place /= box[axis].size())
@@ -120,10 +122,10 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp
     throw InputError(array.file->name(), "",
                      fmt::format("expected an array {}, found ({}){}", describe(shape, order),
                                  fmt::join(array.file->extents(), ", "),
-                                 otherwise ? "; --channel-order says where the channels are" : ""));
+                                 otherwise ? "; the other --channel-order fits" : ""));
   }
   if (labels && array.file->numbers() == Numbers::Floating)
-    throw InputError(array.file->name(), "", "expected labels: integers");
+    throw InputError(array.file->name(), "", "expected integers as labels");
   array.axes = *axes;
   array.channels_last = order == ChannelOrder::Last;
   return array;
@@ -137,7 +139,7 @@ FileData::FileData(std::span<const LoadOp> loads, const DataSetRequest& request)
     if (load.what == LoadOp::What::Labels) classes_ = load.classes;
   }
   SP_ASSERT(x_.file && (y_.file || request.samples_alone),
-            "{} loads do not include samples and labels or targets", loads.size());
+            "the {} loads lack samples, or both labels and targets", loads.size());
   const std::int64_t samples = x_.file->extents()[0],
                      wanted = y_.file ? y_.file->extents()[0] : samples,
                      batch = loads[0].global[Axis::N];
@@ -188,7 +190,7 @@ void FileData::check_labels(int part, int parts) {
 }
 
 /// Reads and checks the labels in box_, piece by piece. Pieces are cut along `axis`. If a single
-/// index of that axis holds too many labels, they are cut along the next axis.
+/// index of that axis holds too many labels, its labels are cut along the next axis.
 void FileData::read_all_labels(std::size_t axis) {
   constexpr std::int64_t at_once = 1 << 14;  // 128 KiB
   const Interval all = box_[axis];

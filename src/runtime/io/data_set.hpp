@@ -1,6 +1,6 @@
 #pragma once
-// A data set on disk: the samples `x`, and their labels or targets `y`. It is an HDF5 file, or a
-// folder with x.npy and y.npy. Each load reads only the region that it asks for.
+// A data set on disk, which holds samples `x` and their labels or targets `y`. It is an HDF5 file,
+// or a folder with x.npy and y.npy. Each load reads only the region that it asks for.
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +13,12 @@ namespace stratplan {
 
 struct DataSetRequest {
   std::string path;
-  /// channel order of the files; nothing: the order that a file states, or else channels first
+  /// channel order of the files; if not given, the order that a file states, or else channels first
   std::optional<ChannelOrder> channel_order;
   std::uint64_t seed = 1;  ///< for shuffling
   bool shuffled = true;
-  /// true: `y` is missing or not wanted, and zeros are loaded for labels and targets. The path may
-  /// then also be one .npy file
+  /// whether `y` is missing or not wanted. Zeros are then loaded for labels and targets, and the
+  /// path may also be one .npy file
   bool samples_alone = false;
 };
 
@@ -45,9 +45,9 @@ class FileData final : public DataSource {
   /// An array and the meaning of its axes.
   struct Array {
     std::unique_ptr<ArrayFile> file;
-    std::vector<std::optional<Axis>>
-        axes;  ///< by axis of the file: the tensor's axis; nothing: an extra axis of extent 1
-    bool channels_last = false;  ///< the file has the order that programs use
+    /// for each axis of the file, the axis of the tensor; no value for an extra axis of extent 1
+    std::vector<std::optional<Axis>> axes;
+    bool channels_last = false;  ///< whether channels are last in the file, as in programs
   };
   static Array open_array(const DataSetRequest& request, const LoadOp& load);
   void seek(const Array& array, const Region& region, std::int64_t sample);
@@ -56,9 +56,9 @@ class FileData final : public DataSource {
   void read_all_labels(std::size_t axis);
 
   Array x_, y_;               ///< y_ may have no file; load() then returns zeros for it
-  std::int64_t classes_ = 0;  ///< number of classes; 0: there are no labels
+  std::int64_t classes_ = 0;  ///< number of classes; 0 if there are no labels
   SampleOrder order_{{}};
-  // Buffers are kept, so that only first loads allocate.
+  // Buffers are kept, so that only the first loads allocate memory.
   std::vector<std::byte> contents_;
   std::vector<float> staging_;
   std::vector<std::int64_t> labels_;  ///< the labels in box_

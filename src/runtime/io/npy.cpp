@@ -1,6 +1,6 @@
-// NumPy's .npy files: a magic string, a version, a header with a Python dictionary, the elements.
-// The format is described in numpy.lib.format. For safety, only headers in the exact form that
-// NumPy writes are accepted.
+// Reads and writes NumPy's .npy files. A file holds a magic string, a version, a header with a
+// Python dictionary, and the elements. The format is described in numpy.lib.format. For safety,
+// only headers in the exact form that NumPy writes are accepted.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little,
-              "elements are copied as they lie in the file");
+              "elements are copied as they lie in the file, so the host must be little-endian");
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t longest_header = 1 << 16;
 
@@ -140,7 +140,7 @@ Header parse_header(const std::string& path, const std::string& text) {
   if (fortran == "True")
     throw InputError(
         path, "",
-        "expected an array in C order, found Fortran order: save numpy.ascontiguousarray(array)");
+        "expected an array in C order, found Fortran order; numpy.ascontiguousarray converts it");
   const auto element = element_of(type);
   if (!element)
     throw InputError(
@@ -161,11 +161,12 @@ class NpyFile final : public ArrayFile {
     std::int64_t bytes = size_of(header_.element);
     for (const std::int64_t extent : header_.extents)
       if (__builtin_mul_overflow(bytes, extent, &bytes))
-        throw InputError(path, "", "expected extents of an array, found too many elements");
+        throw InputError(path, "",
+                         "expected extents of an array, found extents with too many elements");
     if (file_.size() != begin_ + bytes)
-      throw InputError(
-          path, "",
-          fmt::format("expected {} bytes by its header, found {}", begin_ + bytes, file_.size()));
+      throw InputError(path, "",
+                       fmt::format("expected {} bytes according to its header, found {}",
+                                   begin_ + bytes, file_.size()));
   }
 
   const std::string& name() const override { return path_; }
@@ -203,11 +204,11 @@ class NpyFile final : public ArrayFile {
 
   Header read_header() {
     if (file_.size() < 10)
-      throw InputError(path_, "", "expected an .npy file: it is too short for a header");
+      throw InputError(path_, "", "expected an .npy file, but the file is too short for a header");
     std::array<unsigned char, 12> start{};
     read_bytes(0, 10, start.data());
     if (std::memcmp(start.data(), magic.data(), magic.size()) != 0)
-      throw InputError(path_, "", "expected an .npy file: it does not begin like one");
+      throw InputError(path_, "", "expected an .npy file, but the file does not begin like one");
     const int version = start[6];
     if (version < 1 || version > 3)
       throw InputError(
@@ -230,8 +231,8 @@ class NpyFile final : public ArrayFile {
 
   template <class To>
   void read_box(std::span<const Interval> box, To* into) {
-    SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
-              header_.extents.size());
+    SP_ASSERT(box.size() == header_.extents.size(), "the box has {} axes, but the array has {}",
+              box.size(), header_.extents.size());
     // Axes from `inner` on make one run of bytes, because the box spans all axes after `inner`.
     std::size_t inner = box.size() - 1;
     std::int64_t inside = 1;  // elements per index of axis `inner`

@@ -43,7 +43,8 @@ void PrefetchedData::wait() {
 
 std::span<const std::byte> PrefetchedData::load(const LoadOp& load, std::int64_t step) {
   const std::size_t place = find(loads_, load);
-  SP_ASSERT(place < loads_.size(), "a load of {} that was not announced", to_string(load.region));
+  SP_ASSERT(place < loads_.size(), "the load of region {} was not announced",
+            to_string(load.region));
   if (current_.step != step) {
     wait();
     if (next_.step != step) {  // the thread has read another step ahead

@@ -14,7 +14,7 @@ namespace stratplan {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "values are copied as they lie in memory");
+              "values are copied as they lie in memory, so the host must be little-endian");
 constexpr std::size_t length_bytes = 8;
 
 /// Returns the header, padded with spaces so that the values start at a multiple of 8 bytes.
@@ -71,9 +71,9 @@ class Values {
   /// Throws InputError if bytes follow the last tensor, which the format does not allow.
   void check_end() const {
     if (read_ != bytes_)
-      throw InputError(
-          file_, "",
-          fmt::format("expected {} bytes of values by its header, found {}", read_, bytes_));
+      throw InputError(file_, "",
+                       fmt::format("expected {} bytes of values according to its header, found {}",
+                                   read_, bytes_));
   }
 
  private:
@@ -118,12 +118,12 @@ SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
   std::uint64_t length = 0;
   stream.read(reinterpret_cast<char*>(&length), length_bytes);
   if (!stream || length > static_cast<std::uint64_t>(size) - length_bytes)
-    throw InputError(file, "", "truncated: no safetensors header");
+    throw InputError(file, "", "expected a safetensors header, but the file is too short for it");
   std::string text(length, '\0');
   stream.read(text.data(), std::ssize(text));
   const Json header = stream ? Json::parse(text, nullptr, false) : Json();
   if (!header.is_object())
-    throw InputError(file, "", "expected a safetensors header: a JSON object");
+    throw InputError(file, "", "expected a safetensors header, which is a JSON object");
   SafetensorsFile read;
   Values values(file, stream, static_cast<std::int64_t>(length_bytes + length), size);
   for (const auto& [name, entry] : header.items()) {

@@ -1,7 +1,7 @@
 #pragma once
-// The safetensors file format: an 8-byte little-endian header length, a JSON header {name:
-// {"dtype", "shape", "data_offsets"}}, then the values, little-endian and row-major. Only F32 is
-// written and read here.
+// Reads and writes files in the safetensors format. A file holds an 8-byte little-endian header
+// length, a JSON header {name: {"dtype", "shape", "data_offsets"}}, and the values, little-endian
+// and row-major. Only values of type F32 are supported.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace stratplan {
 
-/// The header's "__metadata__": strings by name.
+/// The strings in the header's "__metadata__", by name.
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes the file, or replaces it atomically. Throws EnvironmentError if it cannot be written.
@@ -26,7 +26,7 @@ struct SafetensorsFile {
   Metadata metadata;
   std::vector<NamedTensor> tensors;
 };
-/// Returns tensors and metadata; throws as read_safetensors does.
+/// Returns a file's tensors and metadata. Throws the errors of read_safetensors.
 SafetensorsFile read_safetensors_file(const std::filesystem::path& path);
 
 }  // namespace stratplan

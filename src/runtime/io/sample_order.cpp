@@ -10,7 +10,7 @@ namespace stratplan {
 
 std::int64_t SampleOrder::sample(std::int64_t step, std::int64_t n) {
   SP_ASSERT(step >= 0 && n >= 0 && n < settings_.batch && settings_.batch <= settings_.samples,
-            "step {}, sample {} of {}", step, n, settings_.batch);
+            "step {} has no sample {} in a batch of {}", step, n, settings_.batch);
   const std::int64_t place = step % steps_per_epoch() * settings_.batch + n;
   if (!settings_.shuffled) return place;
   permute(step / steps_per_epoch());

@@ -1,6 +1,7 @@
 #pragma once
-// Which samples of a data set make up the batch of a step. The order depends only on seed, epoch
-// and the numbers of samples, so it is the same for all plans and numbers of ranks.
+// Which samples of a data set make up the batch of a step. The order depends only on the seed, the
+// step, and the numbers of samples in the data set and in a batch. So it is the same for all plans
+// and numbers of ranks.
 #include <cstdint>
 #include <vector>
 

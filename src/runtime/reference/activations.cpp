@@ -8,7 +8,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// Calls visit(first element) for each run of channels.
+/// Calls visit(index of the first element) for each run of channels.
 template <class Visit>
 void for_each_row(const Kernel& kernel, Visit visit) {
   for (std::int64_t row = 0; row < kernel.x.elements(); row += kernel.x[Axis::C]) visit(row);
@@ -84,8 +84,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// With s the scale of a channel: dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] * sum of
-/// dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
+/// Let s be the scale of a channel. Then dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] *
+/// sum of dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
 void local_response_backward(const Kernel& kernel, const KernelCall& call) {
   const LocalResponse& response = kernel.as<LocalResponse>();
   const double factor = 2 * response.alpha * response.beta / static_cast<double>(response.size);

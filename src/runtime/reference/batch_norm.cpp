@@ -1,5 +1,5 @@
 // Normalization over sets of samples, and over groups of channels where channels share statistics.
-// A set's group has m terms, mean u and biased variance v.
+// A group of channels in a set has m terms, mean u and biased variance v.
 //   r = 1 / sqrt(v + epsilon)
 //   h = (x - u) * r
 //   y = scale * h + shift
@@ -16,7 +16,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// The two sums of each channel of each set, and the moments that follow from them.
+/// The sums of x and x^2 of each channel of each set, and the moments that follow from them.
 struct Moments {
   const Kernel& kernel;
   const double* sums;
@@ -26,8 +26,8 @@ struct Moments {
     return (sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
   }
   double terms(const Index& i) const { return sets.terms(sets.set_of(i[0])); }
-  /// Returns the mean over the set and channel group of i, from sums per channel. `factors`: one
-  /// factor per channel, by which the channel's sum is multiplied; may be null.
+  /// Returns the mean over the set and channel group of i, from sums per channel. Unless null,
+  /// `factors` holds one factor per channel, by which the channel's sum is multiplied.
   double mean_of(const double* values, const Index& i, int which,
                  const float* factors = nullptr) const {
     const std::int64_t group = sets.group_channels, first = i[1] / group * group;

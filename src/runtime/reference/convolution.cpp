@@ -1,6 +1,7 @@
 // The convolution and its two gradients:
 //   y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k],
-// where c runs over the channels of f's group.
+// where c runs over the channels of f's group, k over the window, and in(o,k) is the position in x
+// of element k of the window at o.
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

@@ -1,6 +1,6 @@
 #pragma once
-// The reference kernels: loops over the definition, sums in double. Every other backend is compared
-// with them.
+// The reference kernels. They loop as their definitions say, and sum in double. Every other backend
+// is compared with them.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -74,8 +74,8 @@ inline float activated(const Kernel& kernel, float x) {
   const double slope = kernel.epilogue().slope();
   return x > 0 || slope == 1 ? x : slope == 0 ? 0 : static_cast<float>(x * slope);
 }
-/// Returns the gradient of the activation's input. dy is the gradient of its output y. y is not
-/// read if the kernel has no activation.
+/// Returns the gradient of the activation's input. `dy` is the gradient of the activation's output
+/// `y`. `y` is not read if the kernel has no activation.
 inline float through_activation(const Kernel& kernel, const float* y, std::int64_t i, float dy) {
   const double slope = kernel.epilogue().slope();
   if (slope == 1 || y[i] > 0) return dy;

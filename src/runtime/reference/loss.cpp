@@ -1,4 +1,4 @@
-// Losses are means over the `terms` of the whole batch; each rank sums its own terms. The Dice loss
+// Losses are means over the `terms` of the whole batch. Each rank sums its own terms. The Dice loss
 // is a quotient of sums over all ranks, so it takes two kernels.
 #include <algorithm>
 #include <cmath>

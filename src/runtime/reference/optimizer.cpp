@@ -1,4 +1,4 @@
-// All optimizers except SGD with momentum (element_wise.cpp). The formulas are in
+// The updates of all optimizers except SGD with momentum (element_wise.cpp). The formulas are in
 // model/network/training.hpp.
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace stratplan::reference {
 namespace {
 
-/// `decoupled`: weight decay acts on the weights, not through the gradient (AdamW).
+/// If `decoupled`, weight decay acts on the weights, not through the gradient (AdamW).
 void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   const float *weights = call.read(0), *gradient = call.read(1), *mean = call.read(2),
               *mean_square = call.read(3);

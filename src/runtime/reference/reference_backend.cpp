@@ -150,8 +150,8 @@ class CarefulUpdate : public FunctionKernel {
 class ReferenceBackend : public HostBackend {
  public:
   std::string name() const override { return "reference"; }
-  /// The choice, which a plan may have made for a faster backend, is ignored: each kernel has one
-  /// implementation.
+  /// The choice, which a plan may have made for a faster backend, is ignored, because each kernel
+  /// has one implementation.
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string&) override {
     check_shapes(kernel);
     if (is_narrow(kernel.type) && works_on_activations(kernel.kind))

@@ -56,7 +56,7 @@ NamedTensor named(const ParameterSlice& slice, const Network& network,
   return tensor;
 }
 
-/// Gathers one tensor on the collector; run() returns nothing on other ranks.
+/// Gathers one tensor on the collector. run() returns no value on other ranks.
 class Assembly {
  public:
   Assembly(Communicator& communicator, const std::vector<std::vector<Region>>& regions,
@@ -100,7 +100,8 @@ class Assembly {
                    });
       covered += regions_[owner][slice_].elements();
     }
-    SP_ASSERT(covered == whole_.elements(), "{} of {} elements", covered, whole_.elements());
+    SP_ASSERT(covered == whole_.elements(), "the blocks cover {} of {} elements", covered,
+              whole_.elements());
     return tensor;
   }
 

@@ -30,7 +30,8 @@ std::vector<double> sizes(What what, const std::vector<float>& terms, std::size_
     const double term = terms[i];
     sizes[i % channels] += what == What::Scale ? term * term : std::abs(term);
   }
-  if (what == What::Scale)  // Cauchy-Schwarz: the product of two Euclidean norms
+  // The product of two Euclidean norms is an upper bound (Cauchy-Schwarz).
+  if (what == What::Scale)
     for (double& size : sizes)
       size = std::sqrt(size * static_cast<double>(terms.size() / channels));
   return sizes;

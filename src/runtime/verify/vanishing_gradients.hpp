@@ -1,9 +1,10 @@
 #pragma once
-// Gradients that are zero in exact arithmetic. The gradient of a bias or shift is zero if a later
-// normalization removes the bias with the mean. The gradient of a scale is zero if a later
-// normalization removes the scale with the deviation (normalization, ReLU, depthwise convolution,
-// normalization: the blocks of MobileNet). The computed gradient is then only the rounding error of
-// a sum over positions, so it is compared relative to the terms of that sum.
+// Finds the gradients that are zero in exact arithmetic, and measures their terms. The gradient of
+// a bias or shift is zero if a later normalization removes the bias with the mean. The gradient of
+// a scale is zero if a later normalization removes the scale with the deviation. Such scales are in
+// the blocks of MobileNet (normalization, ReLU, depthwise convolution, normalization). The computed
+// gradient is then only the rounding error of a sum over positions, so it is compared relative to
+// the terms of that sum.
 #include <map>
 #include <set>
 #include <string>
@@ -25,10 +26,10 @@ bool shifts_vanish(const Network& network, LayerIndex layer);
 /// ...) to consumers that divide by the deviation.
 bool scales_vanish(const Network& network, LayerIndex layer);
 
-/// Measures the terms of vanishing gradients: a size per channel, then the Euclidean norm over
-/// channels. Let t be the gradient of the layer's output. For a bias or shift, the size is the sum
-/// of |t| over samples and positions. For a scale, the size is an upper bound of the sum of
-/// |t * normalized x|, where normalized x has a mean square of one.
+/// Measures the terms of vanishing gradients, first as a size per channel, then as the Euclidean
+/// norm of the sizes of all channels. Let t be the gradient of the layer's output. For a bias or
+/// shift, the size is the sum of |t| over samples and positions. For a scale, the size is an upper
+/// bound of the sum of |t * normalized x|, where normalized x has a mean square of one.
 class VanishingGradients {
  public:
   /// Both arguments must outlive this object. `program` is the program of an undivided run.

@@ -15,7 +15,7 @@ namespace stratplan {
 namespace {
 
 double norm_of_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  SP_ASSERT(a.size() == b.size(), "{} and {} elements", a.size(), b.size());
+  SP_ASSERT(a.size() == b.size(), "the tensors have {} and {} elements", a.size(), b.size());
   std::vector<float> difference(a.size());
   std::transform(a.begin(), a.end(), b.begin(), difference.begin(), std::minus<>());
   return norm(difference);
@@ -23,14 +23,15 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
 
 // ---------------------------------------------------------------- decisions
 
-/// A buffer with the decisions of a layer. They are the places of maxima, or values that the
-/// layer's gradient compares with zero or with limits, such as a ReLU's outputs.
+/// A buffer with the decisions of a layer. The decisions are the places of maxima, or values that
+/// the layer's gradient compares with zero or with limits, such as a ReLU's outputs.
 struct Decision {
   std::size_t op = 0;
   BufferId buffer = -1;
-  TensorBlock block;  ///< the decisions; places are small integers, and kept as floats
+  TensorBlock block;  ///< the decisions; places are kept as floats
   bool places = false;
-  float low = 0, high = std::numeric_limits<float>::infinity();  ///< where the gradient jumps
+  /// the values at which the gradient jumps
+  float low = 0, high = std::numeric_limits<float>::infinity();
 
   bool differ(float a, float b) const {
     return places ? a != b : (a > low) != (b > low) || (a < high) != (b < high);
@@ -66,8 +67,9 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
     }
     const Region& held = program.buffer(buffer).region;
     const Shape& output = network.layer(op.layer).output;
-    SP_ASSERT(intersect(held, whole(output)) == held, "{}: {} decisions, not all in the output",
-              network.layer(op.layer).name, held.elements());
+    SP_ASSERT(intersect(held, whole(output)) == held,
+              "{}: the {} decisions are not all in the output", network.layer(op.layer).name,
+              held.elements());
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
     decisions.push_back({i, buffer, {held, output, {}}, places});
     if (kernel.kind == KernelKind::PointwiseForward) {
@@ -99,8 +101,8 @@ void for_decisions_of(std::size_t op, const std::vector<Decision>& decisions, Ea
     if (decisions[i].op == op) each(i);
 }
 
-/// Runs the first step again. Returns the decisions of all layers, as whole tensors, on rank 0;
-/// empty on other ranks.
+/// Runs the first step again. Returns the decisions of all layers, as whole tensors, on rank 0. The
+/// result is empty on other ranks.
 std::vector<std::vector<float>> decide_again(const Network& network, const Program& program,
                                              const TrainingSettings& settings, Executor& executor,
                                              Communicator& communicator) {
@@ -153,7 +155,7 @@ template <class Each>
 Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend,
                         const TrainingSettings& settings, DataSource& data, Each each) {
   Undivided found;
-  Execution keeping = execution;  // no recomputation: it would restore outputs that were replaced
+  Execution keeping = execution;  // recomputation would restore replaced outputs
   keeping.recompute.clear();
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), keeping, 0);
@@ -237,14 +239,14 @@ VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,
                            const std::map<std::string, double>& scales) {
   SP_ASSERT(expected.size() == actual.size() && !expected.empty() && expected[0].name == "loss",
-            "{} and {} tensors", expected.size(), actual.size());
+            "the iterations have {} and {} tensors, or no loss", expected.size(), actual.size());
   double squares = 0;
   for (std::size_t i = 1; i < expected.size(); ++i)
     squares += std::pow(norm(expected[i].values), 2);
   const double floor = 1e-6 * std::sqrt(squares);
   const auto relative = [&](std::size_t i) {
     SP_ASSERT(expected[i].name == actual[i].name && expected[i].shape == actual[i].shape,
-              "{} and {}", expected[i].name, actual[i].name);
+              "the tensors {} and {} differ in name or shape", expected[i].name, actual[i].name);
     const auto scale = scales.find(expected[i].name);
     const double least = i == 0                  ? 0
                          : scale == scales.end() ? floor

@@ -1,6 +1,6 @@
 #pragma once
-// Verifies that a plan does not change results: compares the first step's loss and gradients with
-// an undivided run of the same network.
+// Verifies that a plan does not change results. The first step's loss and gradients are compared
+// with those of an undivided run of the same network.
 #include <map>
 #include <string>
 #include <vector>
@@ -58,8 +58,8 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 BufferId deciding_buffer(const Op& op, const Kernel& kernel);
 
 /// The origin of the expected numbers. The second comparison (verify_first_step) makes an undivided
-/// run of its own. So numbers from a file must first agree with an undivided run here. This run
-/// takes each kernel's implementation by the backend's rule, not as measured for the plan.
+/// run of its own. So numbers from a file must first agree with an undivided run in this process.
+/// In that run the backend's rule chooses the implementations of kernels, not the plan.
 enum class Expected { FromThisRun, FromFile };
 
 /// Compares the executor's first step, which has just run and was gathered on rank 0 (`actual`),
@@ -69,7 +69,7 @@ enum class Expected { FromThisRun, FromFile };
 /// millions of activations some decisions always reverse. If f of a layer's n decisions reverse,
 /// its gradients change by sqrt(f / n), which no tolerance for rounding covers. So numbers beyond
 /// the tolerance get a second comparison. The divided step runs once more to record its decisions.
-/// Then the undivided step runs, and its decisions are replaced by the recorded ones, layer by
+/// Then the undivided step runs, and its decisions are replaced by the recorded decisions, layer by
 /// layer. Each layer's outputs must be within the tolerance before they are replaced. With equal
 /// decisions the gradients are smooth functions, and must agree as linear sums do.
 ///

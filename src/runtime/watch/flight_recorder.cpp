@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns a random name, different from all others on any machine.
+/// Returns a random name that no other memory has on any machine.
 std::string unique_name() {
   std::random_device random;
   return fmt::format("stratplan-{:08x}{:08x}", random(), random());

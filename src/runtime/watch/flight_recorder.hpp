@@ -1,8 +1,8 @@
 #pragma once
-// Records a rank's last operations in memory that outlives the rank: a ring of fixed size that the
-// job's supervisor has mapped too (runtime/watch/job_watch.hpp). The supervisor can read it while
-// the rank hangs, and after any kind of end. There is one writer. Recording an operation takes a
-// few stores, without locks, clocks or allocation.
+// Records a rank's last operations in memory that outlives the rank. The memory is a ring of fixed
+// size that the job's supervisor has mapped too (runtime/watch/job_watch.hpp). The supervisor can
+// read it while the rank hangs, and after any kind of end. There is one writer. Recording an
+// operation takes a few stores, without locks, clocks or allocation.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -21,13 +21,13 @@ struct Operation {
   static constexpr std::int64_t joining = -1,  ///< joining the other ranks (MPI_Init)
       between_steps = std::numeric_limits<std::int32_t>::max(), checkpoint = between_steps + 1,
                                 verification = between_steps + 2;
-  std::int64_t iteration = -1;      ///< from 0; -1: before the first iteration
+  std::int64_t iteration = -1;      ///< counts from 0; -1 before the first iteration
   std::int64_t op = between_steps;  ///< index of the op, or one of the constants
   friend auto operator<=>(const Operation&, const Operation&) = default;
 };
 
-/// How a rank ended, if the rank could record its end. Told: SIGTERM ended the rank, because
-/// another rank had ended.
+/// How a rank ended, if the rank could record its end. Told means that SIGTERM ended the rank
+/// because another rank had ended.
 enum class Ending : int { None, Finished, Failed, Told };
 
 /// One rank's record in the shared memory. All bytes are zero until the rank begins.
@@ -53,19 +53,19 @@ struct FlightRecord {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
                   std::atomic<Ending>::is_always_lock_free,
-              "shared between processes");
+              "atomics that processes share must be lock-free");
 
-/// The name of this machine, for messages.
+/// Returns the name of this machine.
 std::string host_name();
 
 /// The records of a job's ranks, in memory that all of the job's processes on this machine map. The
 /// memory has no name in a file system, and is freed with the last process.
 class FlightRecords {
  public:
-  /// Makes records for this many ranks; none if the machine cannot provide the memory.
+  /// Makes records for this many ranks; no records if the machine cannot provide the memory.
   static FlightRecords make(int ranks);
-  /// Maps the records that another process made; none if that process has ended, or is on another
-  /// machine.
+  /// Maps the records that another process made; no records if that process has ended, or is on
+  /// another machine.
   static FlightRecords open(const std::string& address);
 
   int ranks() const { return ranks_; }
@@ -73,8 +73,8 @@ class FlightRecords {
   std::span<const FlightRecord> all() const {
     return {records_.get(), static_cast<std::size_t>(ranks_)};
   }
-  /// "/proc/PID/fd/N:NAME". The name is unique, so a file at this path on another machine is not
-  /// mistaken for the records.
+  /// Returns the address of the records: "/proc/PID/fd/N:NAME". The name is unique, so a file at
+  /// this path on another machine is not mistaken for the records.
   const std::string& address() const { return address_; }
   std::shared_ptr<FlightRecord> share(int rank) const { return {records_, records_.get() + rank}; }
 

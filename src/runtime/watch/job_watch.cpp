@@ -102,7 +102,8 @@ bool JobWatch::moves() {
   return moved;
 }
 
-/// Returns the time without progress after which the job counts as hanging; no value: no limit.
+/// Returns the time without progress after which the job counts as hanging; no value if there is no
+/// limit.
 std::optional<JobWatch::Seconds> JobWatch::limit(const Processes& processes) const {
   if (std::ranges::any_of(processes, &ProcessState::stopped)) return patience_;
   const std::map<int, std::uint64_t> beginning = beginners(processes);

@@ -2,7 +2,7 @@
 // Watches the ranks of a job for its supervisor, through their flight records
 // (runtime/watch/flight_recorder.hpp). It detects that all ranks stand still, and names the rank to
 // blame. It works for all ranks on this machine, however they were started. Ranks on other machines
-// have no records, and no message names them. A rank that has not begun has no record yet; its
+// have no records, and no message names them. A rank that has not begun has no record yet. Its
 // process is looked for among the descendants of this process.
 #include <chrono>
 #include <functional>
@@ -23,14 +23,14 @@ class JobWatch {
   using OpText = std::function<std::string(int rank, std::size_t op)>;
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// Shortest limit on the time without progress until all ranks have begun and joined (MPI_Init).
-  /// If a process is stopped, the limit may be shorter. A loaded machine starts jobs slowly, and in
-  /// MPI_Init waiting cannot be told from working.
+  /// The shortest limit on the time without progress, while not all ranks have begun and joined the
+  /// others (MPI_Init). If a process is stopped, the limit may be shorter. A loaded machine starts
+  /// jobs slowly, and in MPI_Init waiting cannot be told from working.
   static constexpr Seconds least_to_join{10};
 
   /// Makes the records and puts their address into the environment, for ranks started from now on.
-  /// `patience`: how long a job may stand still; 0: for ever. `to_join`: see least_to_join.
-  /// `clock`: tests pass a clock of their own.
+  /// `patience` is the time that a job may stand still; 0 means forever. `to_join` replaces
+  /// least_to_join. Tests pass a `clock` of their own.
   JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join = least_to_join,
            Clock clock = &std::chrono::steady_clock::now);
   ~JobWatch();
@@ -43,17 +43,19 @@ class JobWatch {
   /// itself was stopped does not count. If some ranks are not found on this machine, they may be on
   /// other machines. Then the job hangs only if a process is stopped.
   bool hangs();
-  /// Names the rank that the others wait for, and its last operations. Empty until hangs() is true.
+  /// Returns a message that names the rank to blame and its last operations, or the ranks that have
+  /// not begun. The message is empty until hangs() is true.
   const std::string& hang_text() const { return hang_text_; }
 
-  /// Returns, of the ranks that have begun but recorded no ending, the one furthest behind; nothing
-  /// if there is no such rank. After a job has ended, that rank ended without an error message.
+  /// Returns the rank that is furthest behind among the ranks that have begun but recorded no
+  /// ending; no value if there is no such rank. After a job has ended, that rank ended without an
+  /// error message.
   std::optional<int> silent() const;
   /// Whether a rank has failed and reported its own error.
   bool any_failed() const;
-  /// "rank 3 on HOST was killed by signal 9 (Killed) in step 17 during ..."
+  /// Returns "rank 3 on HOST was killed by signal 9 (Killed) in step 17 during ...".
   std::string killed_text(std::optional<int> rank, int signal) const;
-  /// "rank 3 on HOST ended in step 17 during ..., without an error message"
+  /// Returns "rank 3 on HOST ended in step 17 during ..., without an error message".
   std::string ended_text(int rank) const;
 
  private:

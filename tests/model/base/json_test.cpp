@@ -67,7 +67,7 @@ TEST(ReadJsonFile, SaysWhyThereIsNothingToRead) {
   EXPECT_EQ(message_of([&] { read_json_file(folder / "missing.json"); }),
             folder / "missing.json" + ": cannot be read: No such file or directory");
   EXPECT_EQ(message_of([&] { read_json_file(folder.path().string()); }),
-            folder.path().string() + ": expected a file, this is a folder");
+            folder.path().string() + ": expected a file, but this is a folder");
 }
 
 TEST(FingerprintOf, IsFnv1a) {

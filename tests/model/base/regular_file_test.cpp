@@ -37,11 +37,11 @@ TEST(ExpectRegularFile, RefusesWhatMayNotEnd) {
       {folder / "file by link", ""},
       {folder / "nowhere", ""},
       {folder / "nowhere by link", ""},
-      {folder.path(), "expected a file, this is a folder"},
-      {folder / "fifo", "expected a file, this is a pipe"},
-      {folder / "fifo by link", "expected a file, this is a pipe"},
-      {folder / "socket", "expected a file, this is a socket"},
-      {"/dev/zero", "expected a file, this is a device"},
+      {folder.path(), "expected a file, but this is a folder"},
+      {folder / "fifo", "expected a file, but this is a pipe"},
+      {folder / "fifo by link", "expected a file, but this is a pipe"},
+      {folder / "socket", "expected a file, but this is a socket"},
+      {"/dev/zero", "expected a file, but this is a device"},
   };
   for (const auto& row : table)
     EXPECT_EQ(test::message_of([&] { expect_regular_file(row.path); }),

@@ -59,7 +59,7 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
        "net.json: at /batch: expected an integer from 1 to 2147483647, found null"},
       {"/name", "\"\"", "net.json: at /name: expected a non-empty string, found \"\""},
       {"/schema_version", "2",
-       "net.json: at /schema_version: expected version 1 of network.json, found 2"},
+       "net.json: at /schema_version: expected schema version 1 of network.json, found version 2"},
   };
   for (const Offence& row : table) {
     Json document = network;
@@ -123,7 +123,7 @@ TEST(ValidateJson, KnowsEveryKindOfFile) {
 
 TEST(ValidateJson, TellsAFileOfAnotherKind) {
   EXPECT_EQ(message_of([&] { validate_json(network, "plan", "f"); }),
-            "f: expected a plan file, this is a network file");
+            "f: expected a plan file, but this is a network file");
 }
 
 TEST(ValidateJson, RequiresAVersion) {

@@ -20,13 +20,13 @@ TEST(OddLevels, AreToldWithTheirPlace) {
   EXPECT_THAT(told({network, nvlink}), IsEmpty());
   EXPECT_THAT(told({network, bus}), IsEmpty()) << "more bandwidth, but a longer latency";
   EXPECT_THAT(told({nvlink, network}),
-              ElementsAre("at /levels/0: gpu is faster than node, the level inside it; levels go "
-                          "from the outermost to the innermost"));
+              ElementsAre("at /levels/0: gpu is faster than node, the level inside it; expected "
+                          "levels from the outermost to the innermost"));
   EXPECT_THAT(told({{"node", 4, {0.0019}, 80000}}),
-              ElementsAre("at /levels/0/latency_seconds: 0.0019 is long for a message; in seconds, "
-                          "4 us is 4e-6",
-                          "at /levels/0/bandwidth_bytes_per_s: 80000 is little for a link; in "
-                          "bytes per second, 25 GB/s is 2.5e10"));
+              ElementsAre("at /levels/0/latency_seconds: a latency of 0.0019 s is long for a "
+                          "message; 4 us is 4e-6 s",
+                          "at /levels/0/bandwidth_bytes_per_s: a bandwidth of 80000 bytes/s is low "
+                          "for a link; 25 GB/s is 2.5e10 bytes/s"));
 }
 
 TEST(OddLevels, NoShippedMachineHasAny) {

@@ -75,7 +75,7 @@ TEST(Limits, EachIsAcceptedAndWhatIsBeyondItRefused) {
        input("1", "1, 1") +
            layer("convolution", R"("filters": 1, "kernel": 1, "padding": [0, [0, @]])"),
        "2147483646", largest,
-       "an input with its padding along W from 1 to 2147483647, found 2147483648"},
+       "an input extent with padding along W from 1 to 2147483647, found 2147483648"},
       {"groups", "1",
        input("2147483647", "1, 1") +
            layer("convolution", R"("filters": 2147483647, "kernel": 1, "groups": @)"),
@@ -87,13 +87,13 @@ TEST(Limits, EachIsAcceptedAndWhatIsBeyondItRefused) {
       {"positions of a transposed convolution", "1",
        input("1", "1, 2") +
            layer("transposed_convolution", R"("filters": 1, "kernel": 1, "stride": [1, @])"),
-       "2147483646", largest, "an output with its padding along W from 1 to 2147483647"},
+       "2147483646", largest, "an output extent with padding along W from 1 to 2147483647"},
       {"elements of a tensor", "1", input("16777216", "4096, @"), "4096", "4097",
        "expected outputs of at most 281474976710656 elements"},
       {"elements with their padding", "1",
        input("16777216", "4096, 1") +
            layer("convolution", R"("filters": 1, "kernel": 1, "padding": [0, [0, @]])"),
-       "4095", "4096", "expected inputs with their padding of at most 281474976710656 elements"},
+       "4095", "4096", "expected padded inputs of at most 281474976710656 elements"},
       {"elements of weights", "1",
        input("16777216", "1, 1") + layer("convolution", R"("filters": @, "kernel": 1)"), "16777216",
        "16777217", "expected weights of at most 281474976710656 elements"},

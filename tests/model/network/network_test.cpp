@@ -337,16 +337,17 @@ TEST(Network, MicroBatchesDivideTheBatchAndHoldWholeSets) {
   };
   const Row table[] = {
       {plain, 8, 8, 4, nullptr},
-      {plain, 8, 8, 3, "a batch of 8 does not divide into 3 micro-batches"},
-      {plain, 4, 4, 8, "a batch of 4 does not divide into 8 micro-batches"},
+      {plain, 8, 8, 3, "a batch of 8 samples does not divide into 3 micro-batches"},
+      {plain, 4, 4, 8, "a batch of 4 samples does not divide into 8 micro-batches"},
       {normalized, 8, 2, 4, nullptr},
       {normalized, 8, 4, 2, nullptr},
       {normalized, 8, 8, 1, nullptr},
       {normalized, 8, 4, 4,
-       "statistics over 4 samples, which do not fit into micro-batches of 2 (batch 8 in 4 parts)"},
+       "statistics over 4 samples, but the 2 samples of a micro-batch are no multiple of that "
+       "(batch 8 in 4 parts)"},
       {normalized, 12, 4, 2,
-       "statistics over 4 samples, which do not fit into micro-batches of 6 (batch 12 in 2 "
-       "parts)"}};
+       "statistics over 4 samples, but the 6 samples of a micro-batch are no multiple of that "
+       "(batch 12 in 2 parts)"}};
   for (const Row& row : table) {
     const NetworkOverrides overrides{
         .batch = row.batch, .input_size = {}, .training = {.micro_batches = row.parts}};
@@ -399,9 +400,10 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
       {document(data +
                 R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": [3, 3, 3]})" +
                 loss),
-       "at /layers/1/kernel: expected a list of 2, one for each spatial axis, found 3"},
+       "at /layers/1/kernel: expected a list of 2 values, one for each spatial axis, found 3 "
+       "values"},
       {document(R"({"name": "r", "kind": "relu"})" + loss),
-       "at /layers: expected an input layer with its size"},
+       "at /layers: expected a layer of kind input with the key \"size\""},
       {document(R"({"name": "r", "kind": "relu"},)" + data +
                 R"({"name": "loss", "kind": "mean_squared_error"})"),
        "at /layers/0: the first layer needs the key \"input\", since no layer precedes it"},
@@ -430,18 +432,19 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
                 R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add",
                "inputs": ["data", "a"]})" +
                 loss),
-       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x "
-       "1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
+       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found layer data of "
+       "shape 8 x 3 x 1 x 9 x 12 and layer a of shape 8 x 3 x 1 x 4 x 6"},
       {document(data +
                 R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11,
                "padding": [0, 5]})" +
                 loss),
-       "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
+       "at /layers/1: layer a: a window of extent 11 does not fit the input H = 9 with padding 0 "
+       "before and 0 behind"},
       {document(data +
                 R"({"name": "a", "kind": "convolution", "filters": 4, "kernel": 1, "groups": 2})" +
                 loss),
-       "at /layers/1: layer a: expected groups that divide 3 input channels and 4 filters, found "
-       "2"},
+       "at /layers/1: layer a: expected a number of groups that divides 3 input channels and 4 "
+       "filters, found 2"},
       {document(data +
                 R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
                "stride": 2, "output_padding": [1, 2]})" +
@@ -452,35 +455,36 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
                 R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1,
                "padding": [6, 3]})" +
                 loss),
-       "at /layers/1: layer a: padding 6 and 6 leaves nothing of 9 windows of 1 along H"},
+       "at /layers/1: layer a: padding 6 before and 6 behind leaves no output of 9 windows of "
+       "extent 1 along H"},
       {document(data +
                 R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
                "stride": 2000000000})" +
                 loss),
-       "at /layers/1: layer a: expected an output with its padding along H from 1 to 2147483647, "
-       "found 16000000003"},
+       "at /layers/1: layer a: expected an output extent with padding along H from 1 to "
+       "2147483647, found 16000000003"},
       {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2, "padding": 2})" + loss),
-       "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
+       "at /layers/1: layer a: some window of extent 2 reads nothing but padding along H"},
       {document(data +
                 R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat",
                "inputs": ["data", "a"]})" +
                 loss),
-       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) but for C, found data "
-       "of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
+       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) except along C, found "
+       "layer data of shape 8 x 3 x 1 x 9 x 12 and layer a of shape 8 x 3 x 1 x 4 x 6"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 2000000000})" + loss),
-       "at /layers/1: layer u: expected outputs of an extent along H from 1 to 2147483647, found "
+       "at /layers/1: layer u: expected outputs with an extent along H from 1 to 2147483647, found "
        "18000000000"},
       {document(
            R"({"name": "data", "kind": "input", "channels": 1000000000,
                "size": [1000000000, 1000000000]})" +
            loss),
-       "at /layers/0: layer data: expected outputs of at most 281474976710656 elements, found 8 x "
-       "1000000000 x 1 x 1000000000 x 1000000000"},
+       "at /layers/0: layer data: expected outputs of at most 281474976710656 elements, found "
+       "the shape 8 x 1000000000 x 1 x 1000000000 x 1000000000"},
       {document(R"({"name": "data", "kind": "input", "channels": 100000000, "size": [9, 12]},)"
                 R"({"name": "fc", "kind": "fully_connected", "filters": 2147483647})" +
                 loss),
        "at /layers/1: layer fc: expected weights of at most 281474976710656 elements, found "
-       "2147483647 x 100000000 x 1 x 9 x 12"},
+       "the shape 2147483647 x 100000000 x 1 x 9 x 12"},
       {document(data +
                 R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3,
                "dilation": 2000000000})" +
@@ -489,16 +493,17 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "4000000001"},
       {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 1},)" +
                 R"({"name": "s", "kind": "subtract", "inputs": ["data", "a"]})" + loss),
-       "at /layers/2: layer s: expected inputs of one shape (N, C, D, H, W), where all but N may "
-       "also be 1, found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 2 x 1 x 9 x 12"},
+       "at /layers/2: layer s: expected inputs of one shape (N, C, D, H, W), where one input may "
+       "have extent 1 along any axis but N, found layer data of shape 8 x 3 x 1 x 9 x 12 and layer "
+       "a of shape 8 x 2 x 1 x 9 x 12"},
       {document(data + R"({"name": "s", "kind": "subtract", "inputs": ["data", "data", "data"]})" +
                 loss),
-       "at /layers/1: layer s: expected 2 inputs, found 3"},
+       "at /layers/1: layer s: expected the number of inputs to be 2, found 3"},
       {document(data + R"({"name": "g", "kind": "group_norm", "groups": 2})" + loss),
        "at /layers/1: layer g: expected a number of groups that divides the 3 channels, found 2"},
       {document(data + R"({"name": "l", "kind": "local_response_norm", "local_size": 4})" + loss),
-       "at /layers/1: layer l: expected an odd local_size, as many channels before as behind, "
-       "found 4"},
+       "at /layers/1: layer l: expected an odd local_size, so that equally many channels lie on "
+       "both sides, found 4"},
       {document(data + R"({"name": "c", "kind": "clip", "min": 2, "max": 1})" + loss),
        "at /layers/1: layer c: expected min <= max, found min 2 and max 1"},
       {document(data + R"({"name": "data", "kind": "relu"})" + loss),
@@ -506,17 +511,17 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
       {document(data +
                 R"({"name": "a", "kind": "relu"}, {"name": "b", "kind": "relu", "input": "data"})" +
                 loss),
-       "at /layers/1: layer a: no layer reads it, and it is not a loss"},
+       "at /layers/1: layer a: no layer reads this layer, and it is not a loss"},
       {document(data + R"({"name": "a", "kind": "relu"})"),
-       "at /layers/1: layer a: no layer reads it, and it is not a loss"},
+       "at /layers/1: layer a: no layer reads this layer, and it is not a loss"},
       {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"})" +
                 R"(,{"name": "loss", "kind": "mean_squared_error", "input": "data"})"),
-       "at /layers/2: layer loss: expected one loss, this is another"},
+       "at /layers/2: layer loss: expected one loss, but an earlier layer is a loss too"},
       {document(
            data +
            R"({"name": "other", "kind": "softmax_cross_entropy"}, {"name": "a", "kind": "relu"})" +
            loss),
-       "at /layers/2: layer a: it reads the loss other, but no layer can read a loss"},
+       "at /layers/2: layer a: this layer reads the loss other, but no layer can read a loss"},
   };
   expect_messages(table);
 }
@@ -526,13 +531,14 @@ TEST(ReadNetwork, ChecksOverrides) {
       {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3})" + loss),
        ""}};
   Wrong row = good[0];
-  row.says = "at /batch: expected from 1 to 2147483647 samples, found 0";
+  row.says = "at /batch: expected a batch of 1 to 2147483647 samples, found 0";
   expect_messages(std::span(&row, 1), {.batch = 0, .input_size = {}});
-  row.says = "at /layers/0/size: this network's input has 2 spatial axes, the size asked for has 3";
+  row.says =
+      "at /layers/0/size: this network's input has 2 spatial axes, but the requested size has 3";
   expect_messages(std::span(&row, 1), {.batch = {}, .input_size = {4, 4, 4}});
   row.says =
-      "at /layers/0: layer data: expected outputs of an extent along W from 1 to 2147483647, found "
-      "-4";
+      "at /layers/0: layer data: expected outputs with an extent along W from 1 to 2147483647, "
+      "found -4";
   expect_messages(std::span(&row, 1), {.batch = {}, .input_size = {4, -4}});
 }
 
@@ -557,20 +563,20 @@ TEST(ReadNetwork, HoldsSizesToTheLimits) {
        nullptr},
       {layer(fmt::format(R"("kind": "pad", "padding": [[{}, 0], 0])", e - 8)), nullptr},
       {layer(fmt::format(R"("kind": "pad", "padding": [[{}, 0], 0])", e - 7)),
-       "an input with its padding along H from 1 to 2147483647, found 2147483648"},
+       "an input extent with padding along H from 1 to 2147483647, found 2147483648"},
       // The padded input is too large, though the stride leaves few outputs.
       {layer(fmt::format(
            R"("kind": "convolution", "filters": 1, "kernel": 1, "stride": {}, "padding": {})", e,
            e / 2 - 8)),
-       "inputs with their padding of at most 281474976710656 elements"},
+       "padded inputs of at most 281474976710656 elements"},
       {layer(R"("kind": "convolution", "filters": 1, "kernel": 65537, "dilation": 65536)"),
        "a dilated window along H from 1 to 2147483647, found 4294967297"},
       {layer(R"("kind": "convolution", "filters": 2147483647, "kernel": [100000, 100000])"),
-       "a window of 100000 does not fit"},
+       "a window of extent 100000 does not fit"},
       {layer(R"("kind": "upsample", "scale": [268435456, 1])"),
        "an extent along H from 1 to 2147483647, found 2147483648"},
       {layer(R"("kind": "transposed_convolution", "filters": 1, "kernel": 1, "stride": 306783379)"),
-       "an output with its padding along H from 1 to 2147483647, found 2147483654"},
+       "an output extent with padding along H from 1 to 2147483647, found 2147483654"},
   };
   const TemporaryFolder folder;
   for (const Row& row : table) {
@@ -643,7 +649,7 @@ TEST(ReadNetwork, KnowsShippedNetworksByName) {
   EXPECT_EQ(read_network("tiny").name, "tiny");
   const std::string message = message_of<InputError>([] { read_network("resnet5"); });
   EXPECT_EQ(message.substr(0, message.find(';')),
-            "resnet5: neither a file nor a shipped network (did you mean \"resnet50\"?)");
+            "resnet5: this is neither a file nor a shipped network (did you mean \"resnet50\"?)");
   EXPECT_NE(message.find("hepcnn, inception_v3"), std::string::npos) << message;
 }
 

@@ -86,8 +86,8 @@ TEST(Groups, AreNeverCut) {
     const char* nearest;
   };
   const std::vector<Case> cases{
-      {Convolution, 2, 8, "F4", "F4 splits 2 groups", "R4"},
-      {Convolution, 2, 8, "F2 C2", "C2 splits 2 groups", "F2 R2"},
+      {Convolution, 2, 8, "F4", "F4 cannot split 2 groups", "R4"},
+      {Convolution, 2, 8, "F2 C2", "C2 cannot split 2 groups", "F2 R2"},
       {Convolution, 3, 6, "F2", "F2 cuts 3 groups of 2 filters", "R2"},
       {TransposedConvolution, 3, 6, "C2 N2", "C2 cuts 3 groups of 2 filters", "R2 N2"},
   };

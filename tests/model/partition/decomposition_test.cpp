@@ -324,7 +324,7 @@ TEST(Decomposition, OfEachInputOfAConcatenationWhatOverlapsTheBlock) {
     EXPECT_EQ(channels(needed[2]), c.third) << c.text;
   }
   EXPECT_EQ(check(layer, Decomposition::parse("C12"))->reason,
-            "layer concat2: C12 splits 11 channels");
+            "layer concat2: C12 cannot split 11 channels");
 }
 
 TEST(Decomposition, ABlockOfNothingButPaddingIsNoWork) {

@@ -234,11 +234,12 @@ TEST(InteriorSplit, ReasonsAgainstThem) {
       reason(first, "H2"),
       HasSubstr("layer conv1 has no interior to compute while its halo arrives: its input is data "
                 "that the rank loads"));
-  EXPECT_THAT(reason(turned, "H2"), HasSubstr("it is no convolution"));
+  EXPECT_THAT(reason(turned, "H2"), HasSubstr("it is not a convolution"));
   EXPECT_EQ(reason(3, "H2"), "");
   EXPECT_THAT(
       reason(3, "W2"),
-      HasSubstr("with W2 behind W2, no rank receives input that only some of its outputs read"));
+      HasSubstr("with decomposition W2 behind a producer with decomposition W2, no rank receives "
+                "input that only some of its outputs read"));
 }
 
 /// Kernels beside which an exchange runs write none of its bytes. No op before the unpacking waits

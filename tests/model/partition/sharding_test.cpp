@@ -114,9 +114,10 @@ TEST(Sharding, LarsNeedsWholeTensors) {
   const Training lars{OptimizerKind::Lars, 1};
   EXPECT_FALSE(check_sharding(lars, 0));
   EXPECT_FALSE(check_sharding({OptimizerKind::AdamW, 4}, 3));
-  EXPECT_EQ(check_sharding(lars, 2)->reason,
-            "sharding 2 needs an optimizer that looks at each element alone: lars takes the norms "
-            "of whole tensors");
+  EXPECT_EQ(
+      check_sharding(lars, 2)->reason,
+      "sharding stage 2 needs an optimizer that treats each element separately, but lars takes "
+      "the norms of whole tensors");
 }
 
 RC_GTEST_PROP(Sharding, EveryParameterIsUpdatedOnceWithAllGradients, ()) {

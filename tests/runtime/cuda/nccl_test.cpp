@@ -52,7 +52,7 @@ TEST(Nccl, NeedsABackendOfADevice) {
   run_loopback(1, [](Communicator& alone) {
     const auto host = make_reference_backend();
     EXPECT_EQ(message_of([&] { make_nccl_communicator(alone, *host, {}); }),
-              "NCCL moves memory of CUDA devices: the reference backend has none");
+              "NCCL moves data between CUDA devices, but the reference backend has none");
   });
 }
 

@@ -127,7 +127,8 @@ TEST(Hdf5, AFileThatWasCutShortIsRefusedAtOpening) {
       EXPECT_THAT(message_of<InputError>([&] {
                     FileData(loads(), {path, {}, 1, false});
                   }),
-                  HasSubstr("set.h5: expected an HDF5 file: it is not one, or it is damaged ("))
+                  HasSubstr("set.h5: expected an HDF5 file, but the file has another format or is "
+                            "damaged ("))
           << layout.name << ", " << left << " of " << size;
     }
   }
@@ -176,7 +177,7 @@ TEST(Hdf5, ElementsInOtherFilesAreRefused) {
         message_of<InputError>([&] {
           FileData(loads(), {make_file(folder, row.storage), {}, 1, false});
         }),
-        HasSubstr("set.h5: at /x: expected its elements in this file, found them in others"))
+        HasSubstr("set.h5: at /x: expected all elements in this file, found some in other files"))
         << row.what;
   }
 }
@@ -211,7 +212,7 @@ TEST(Hdf5, LabelsOfAnyWidthAreRefusedWithValueAndIndex) {
       {H5T_NATIVE_UINT64, std::uint64_t{1} << 63, "found 9223372036854775808 at index 2"},
       {H5T_NATIVE_UINT64, std::numeric_limits<std::uint64_t>::max(),
        "found 18446744073709551615 at index 2"},
-      {H5T_NATIVE_DOUBLE, 0, "expected labels: integers"}};
+      {H5T_NATIVE_DOUBLE, 0, "expected integers as labels"}};
   for (const Row& row : rows) {
     const TemporaryFolder folder;
     std::vector<std::uint64_t> labels(samples, 0);

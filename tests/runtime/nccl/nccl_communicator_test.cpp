@@ -230,7 +230,7 @@ TEST(NcclCommunicator, AFailureNamesTheVerbAndTheRanks) {
       {"a kernel hangs", [] { fake_nccl.streams_hang = true; }, 1,
        "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s"},
       {"behind others", [] { fake_nccl.streams_hang = true; }, 3,
-       "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s (2 calls before it are "
+       "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s (2 earlier calls are "
        "under way)"},
       {"a peer is gone", [] { fake_nccl.state = ncclRemoteError; }, 1,
        "rank 0: exchange of tag 7 with ranks [1]: NCCL: remote process exited or there was a "

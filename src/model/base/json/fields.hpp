@@ -1,7 +1,6 @@
 #pragma once
-// The list of a struct's members, made once. Code that writes, reads or compares whole values uses
-// this list. A struct T has a list if T::fields() returns a tuple with one Field per member, in
-// order.
+// A struct T lists its members once: T::fields() returns a tuple with one Field per member, in
+// order. Code that writes, reads or compares whole values uses this list.
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -40,8 +39,8 @@ constexpr std::size_t count_members() {
 
 }  // namespace detail
 
-/// The number of members of an aggregate without bases or C arrays, which is the number of
-/// initializers that its braces accept.
+/// Returns the number of members of an aggregate, which is the number of initializers that its
+/// braces accept. Requires an aggregate without bases and without C arrays.
 template <class T>
 constexpr std::size_t member_count() {
   static_assert(std::is_aggregate_v<T>);

@@ -1,5 +1,5 @@
 // Parsing of JSON, with the line and column of errors, and fingerprints. schema.cpp validates
-// documents, system/file.cpp writes them.
+// documents, and system/file.cpp writes documents.
 #include "model/base/json/json.hpp"
 
 #include <fmt/format.h>
@@ -113,7 +113,7 @@ Json read_json_file(const std::string& path) {
     throw InputError(file, "",
                      fmt::format("{}: {}", place(text, error.byte == 0 ? 0 : error.byte - 1),
                                  complaint(error, text)));
-  } catch (const Json::exception& error) {  // a number beyond double's range
+  } catch (const Json::exception& error) {  // thrown for a number beyond the range of double
     const std::string words = error.what();
     throw InputError(file, "", "not JSON: " + words.substr(words.find("] ") + 2));
   }

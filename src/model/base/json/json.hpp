@@ -1,7 +1,7 @@
 #pragma once
 // Reading and writing the program's JSON files. Files are validated against their JSON Schema
 // (schemas/, embedded in the program) first, so readers can rely on types and required keys.
-// Readers themselves check what a schema cannot express, and report violations by InputError too.
+// Readers check what a schema cannot express, and report violations by InputError too.
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -16,7 +16,8 @@ extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace stratplan {
 
-/// Parses the regular file `path` ("-": standard input). Throws InputError if the file
+/// Parses the regular file `path`, or standard input if `path` is "-". Throws InputError if the
+/// file
 ///   - is missing, unreadable or not a regular file
 ///   - is truncated or otherwise not JSON (with line and column)
 ///   - nests deeper than 64 levels, repeats a key in one object, or holds an integer beyond 63 bits
@@ -30,8 +31,8 @@ void validate_json(const Json& document, const std::string& kind, const std::str
 /// Calls read_json_file, then validate_json.
 Json read_document(const std::string& path, const std::string& kind);
 
-/// Writes a document as write_file_atomically does, indented by 1. Numbers survive a round trip.
-/// Asserts that the document satisfies its schema.
+/// Writes a document as write_file_atomically does. Lines are indented by 1 space per level.
+/// Numbers survive a round trip. Asserts that the document satisfies its schema.
 void write_document(const std::filesystem::path& path, const std::string& kind,
                     const Json& document);
 
@@ -39,7 +40,7 @@ void write_document(const std::filesystem::path& path, const std::string& kind,
 /// does not protect against forgery.
 std::string fingerprint_of(const std::string& bytes);
 
-/// Returns the folder `name` ("networks", "machines") in the first of these folders that has it:
+/// Returns the folder `name` ("networks", "machines") in the first of these places that has it:
 /// $STRATPLAN_DATA_DIR, the program's source tree, the installation's share/stratplan. Throws
 /// EnvironmentError if none of them has it.
 std::filesystem::path data_folder(const std::string& name);

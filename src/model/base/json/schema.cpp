@@ -34,7 +34,7 @@ Json schema_of(const std::string& kind) {
       return Json::parse(text);
     }
   }
-  SP_ASSERT(false, "no schema for kind {}", kind);
+  SP_ASSERT(false, "found no schema for files of kind {}", kind);
 }
 
 /// Object keys and array indices from the root to a violation.
@@ -59,7 +59,7 @@ std::optional<Path> deepest_offence(const Json& document, const Json& schema_doc
       deepest = &error;
     }
   }
-  SP_ASSERT(deepest != nullptr, "an invalid document without an offence");
+  SP_ASSERT(deepest != nullptr, "the validator rejected the document but named no violation");
   Path path;
   for (std::size_t i = 1; i < deepest->context.size();
        ++i) {  // the first entry is "<root>", all others have the form "[key]"
@@ -197,7 +197,8 @@ std::string describe(const Json& root, const Json& schema_or_reference, bool plu
   return (parts.empty() ? "a value" : join(parts, " or ")) + describe_bounds(schema);
 }
 
-/// Returns the schema of a member or element `key`, or null if `schema` says nothing about it.
+/// Returns the schema of the member or element `key`, or null if `schema` does not mention that
+/// key.
 Json child_schema(const Json& schema, const std::string& key) {
   if (schema.contains("properties") && schema["properties"].contains(key)) {
     return schema["properties"][key];
@@ -228,7 +229,7 @@ std::string explain_object(const Json& value, const Json& schema) {
       return fmt::format("the key \"{}\" is missing", key.get<std::string>());
     }
   }
-  return "expected an object as the schema describes it";
+  return "expected an object that satisfies the schema";
 }
 
 std::string explain(const Json& root, const Json& schema_here, const Json& value) {
@@ -283,8 +284,8 @@ void validate_json(const Json& document, const std::string& kind, const std::str
       document["schema_version"].is_number_integer() &&
       document["schema_version"] != known_version) {
     throw InputError(file, "/schema_version",
-                     fmt::format("expected version {} of {}.json, found {}", known_version, kind,
-                                 document["schema_version"].dump()));
+                     fmt::format("expected schema version {} of {}.json, found version {}",
+                                 known_version, kind, document["schema_version"].dump()));
   }
   const Json root = schema_of(kind);
   const std::optional<Path> path = deepest_offence(document, root);
@@ -292,14 +293,15 @@ void validate_json(const Json& document, const std::string& kind, const std::str
     return;
   }
   if (const std::string other = kind_of(document); !other.empty()) {
-    throw InputError(file, "", fmt::format("expected a {} file, this is a {} file", kind, other));
+    throw InputError(file, "",
+                     fmt::format("expected a {} file, but this is a {} file", kind, other));
   }
   Json schema = root;
   Json value = document;
   for (const std::string& key : *path) {
     schema = resolve(root, child_schema(alternative_for(root, resolve(root, schema), value), key));
     value = value.is_array() ? value.at(std::stoul(key)) : value.at(key);
-    SP_ASSERT(!schema.is_null(), "{}: no schema at {}", file, pointer_to(*path));
+    SP_ASSERT(!schema.is_null(), "in {}, the schema does not describe {}", file, pointer_to(*path));
   }
   throw InputError(file, pointer_to(*path), explain(root, resolve(root, schema), value));
 }

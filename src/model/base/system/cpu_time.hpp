@@ -5,27 +5,28 @@
 
 namespace stratplan {
 
-/// Processor times up to one moment. Zero if the system does not tell them.
+/// Processor times up to one moment. A time that the system does not report is zero.
 struct CpuReading {
-  Seconds busy{};      ///< all cores and processes since the machine started, plus time that a
+  Seconds busy{};      ///< used on all cores since the machine started, plus time that a
                        ///< hypervisor took away
-  Seconds own{};       ///< this process, all threads
-  Seconds wall{};      ///< a clock that never goes back
-  Seconds children{};  ///< children of this process that have ended and were waited for
+  Seconds own{};       ///< used by all threads of this process
+  Seconds wall{};      ///< time of a clock that never goes back
+  Seconds children{};  ///< used by children that have ended and were waited for
 };
 CpuReading read_cpu();
 
 /// Returns the share, from 0 to 1, of the machine's processor time between two readings that was
-/// neither idle nor used by the observed processes. `own`: the time that these processes used.
+/// neither idle nor used by the observed processes. `own` is the time that the observed processes
+/// used.
 double foreign_share(const CpuReading& before, const CpuReading& after, Seconds own, int cores);
 
 /// A measurement is worth repeating if its foreign_share() is above this share.
 inline constexpr double tolerated_foreign_load = 0.04;
 
-/// The number of cores of the machine. Each hardware thread counts.
+/// The number of cores of the machine. Each hardware thread counts as a core.
 int online_cores();
-/// The number of cores that this process may use. Hardware threads of one core count once, as in
-/// mpirun's slots.
+/// The number of cores that this process may use. All hardware threads of one core count as one, as
+/// in mpirun's slots.
 int usable_cores();
 
 }  // namespace stratplan

@@ -25,9 +25,9 @@ void write_document(const fs::path& path, const std::string& kind, const Json& d
   const std::string text = document.dump(1) + "\n";
   try {
     validate_json(Json::parse(text), kind,
-                  path.string());  // checks what a reader will see: NaN is written as null
+                  path.string());  // checks the text and not the document, because NaN becomes null
   } catch (const InputError& error) {
-    SP_ASSERT(false, "this program made an invalid document: {}", error.what());
+    SP_ASSERT(false, "the written document violates its schema: {}", error.what());
   }
   write_file_atomically(path, text);
 }
@@ -49,7 +49,7 @@ fs::path data_folder(const std::string& name) {
   }
   throw EnvironmentError(
       fmt::format("the folder of shipped {} was not found at {}; set STRATPLAN_DATA_DIR to the "
-                  "folder that holds it",
+                  "parent of this folder",
                   name, tried));
 }
 
@@ -64,7 +64,8 @@ fs::path cache_folder() {
     return fs::path(home) / ".cache" / "stratplan";
   }
   throw EnvironmentError(
-      "no folder for cached measurements: set STRATPLAN_CACHE_DIR, XDG_CACHE_HOME or HOME");
+      "there is no folder for cached measurements; set STRATPLAN_CACHE_DIR, XDG_CACHE_HOME or "
+      "HOME");
 }
 
 }  // namespace stratplan

@@ -90,7 +90,7 @@ Destination destination_of(const fs::path& path) {
 }
 
 /// Makes a rename in the folder durable. Failures are ignored: some file systems cannot synchronize
-/// a folder, and the file's contents are safe anyway.
+/// a folder, and the contents of the renamed file are safe anyway.
 void synchronize_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {

@@ -1,10 +1,10 @@
 #pragma once
-// All outputs are written by the functions declared here. The effect depends on what lies at the
-// path:
+// The functions declared here write all outputs. What they do depends on what lies at the path:
 //
-//   nothing, or a regular file          a new file is written beside it, then replaces it at once
-//   a symbolic link                     the same happens to its target, which may be missing; the
-//                                       link stays
+//   nothing, or a regular file          a new file is written in the same folder and moved to the
+//                                       path when it is complete
+//   a symbolic link                     the link's target, which may be missing, is written as if
+//                                       it were the path; the link stays
 //   a character device, a FIFO          bytes go straight to it; a FIFO without a reader is refused
 //   a descriptor of this process        bytes go straight to it (/dev/stdout, /dev/fd/5)
 //   a folder, a block device, a socket  refused
@@ -28,10 +28,10 @@ class OutputFile {
 
   /// Appends bytes. After complete(), writes still append, and readers see the file grow.
   void write(const void* data, std::size_t bytes);
-  /// Makes the written bytes durable and moves the file to its path.
+  /// Makes the written bytes durable and moves the temporary file to its path.
   void complete();
   /// Returns the name of the temporary file, for libraries that open files by name. Throws if there
-  /// is none because bytes go straight to a device, FIFO or descriptor.
+  /// is no temporary file, because bytes go straight to a device, FIFO or descriptor.
   const std::string& gathered_in() const;
 
  private:
@@ -39,7 +39,7 @@ class OutputFile {
 
   std::filesystem::path path_;  ///< as the caller named it
   std::filesystem::path end_;   ///< the end of all symbolic links
-  std::string temporary_;       ///< path of the file beside `end_`; empty: none, or it was moved
+  std::string temporary_;       ///< path of the temporary file; empty if there is none (any more)
   int descriptor_ = -1;
 };
 
@@ -47,7 +47,7 @@ class OutputFile {
 /// Does not open FIFOs and devices: a FIFO's reader would take the close for the end of the data.
 void check_writable(const std::filesystem::path& path);
 
-/// Writes an OutputFile with these contents.
+/// Writes a whole output with these contents, as OutputFile does.
 void write_file_atomically(const std::filesystem::path& path, const std::string& contents);
 
 /// Makes a folder that a user named, unless it exists. The folder above must exist. Throws

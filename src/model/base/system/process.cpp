@@ -64,7 +64,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 int start_process(const ProcessStart& start) {
   const auto command = pointers(start.command);
   const auto variables = start.environment ? pointers(*start.environment) : std::vector<char*>();
-  std::array<int, 2> failure_pipe{};  // a successful exec closes it
+  std::array<int, 2> failure_pipe{};  // a successful exec closes it, a failed one writes errno
   if (pipe2(failure_pipe.data(), O_CLOEXEC) != 0) cannot_start(start, errno);
   const pid_t child = fork();
   if (child == 0)

@@ -12,9 +12,9 @@ namespace stratplan {
 struct ProcessStart {
   std::string program;               ///< path of the executable file
   std::vector<std::string> command;  ///< arguments, beginning with the program's name
-  /// Entries "NAME=value"; nothing: the child inherits the environment of this process.
+  /// Entries "NAME=value". Without a value, the child inherits the environment of this process.
   std::optional<std::vector<std::string>> environment{};
-  int standard_output = -1;       ///< descriptor; -1: the same as this process's
+  int standard_output = -1;       ///< descriptor; -1 for this process's standard output
   std::vector<int> kept_open{};   ///< close-on-exec descriptors that the child keeps nevertheless
   int with_its_parent = SIGTERM;  ///< the signal that the child gets when this process ends
   /// Whether SIGINT is blocked in the child. A terminal sends SIGINT to child processes too.
@@ -34,13 +34,14 @@ int wait_for_end(int process);
 /// of obeyed. Only one object may live at a time.
 class StopSignals {
  public:
-  /// Records SIGINT and SIGTERM; with checkpoints also SIGUSR1, which asks for a checkpoint.
+  /// Records SIGINT and SIGTERM. With checkpoints, also records SIGUSR1, which asks for a
+  /// checkpoint.
   explicit StopSignals(bool with_checkpoints);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// The last signal that arrived; 0: none.
+  /// The last signal that arrived, or 0 if none has arrived.
   static int seen();
   /// The number of signals so far, so that a caller passes on repeated signals too.
   static int count();

@@ -9,8 +9,8 @@
 namespace stratplan {
 namespace {
 
-/// Returns the kind of anything that is not a regular file; nullptr for a regular file, and if the
-/// kind is unknown.
+/// Returns a noun for a file type other than a regular file. Returns nullptr for a regular file or
+/// an unknown type.
 const char* other_kind(std::filesystem::file_type type) {
   using Type = std::filesystem::file_type;
   switch (type) {
@@ -28,7 +28,7 @@ const char* other_kind(std::filesystem::file_type type) {
 void expect_regular_file(const std::string& path) {
   std::error_code ignored;
   if (const char* kind = other_kind(std::filesystem::status(path, ignored).type()))
-    throw InputError(path, "", fmt::format("expected a file, this is {}", kind));
+    throw InputError(path, "", fmt::format("expected a file, but this is {}", kind));
 }
 
 }  // namespace stratplan

@@ -33,7 +33,7 @@ std::string with_escapes(const std::string& word) {
 std::string shell_word(const std::string& word) {
   if (std::ranges::any_of(word, is_control))
     throw UsageError(
-        fmt::format("expected a word without control characters, for a command line: found \"{}\"",
+        fmt::format("expected a word of a command line to have no control characters, found \"{}\"",
                     with_escapes(word)));
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string quoted = "'";

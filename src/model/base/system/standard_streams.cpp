@@ -22,8 +22,8 @@ void turn_into_error(int) {}
 
 void prepare_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // open() returns the lowest free number, which is the descriptor that was found closed. Without
-    // /dev/null there is no place for a message either.
+    // open() returns the lowest free number, which is the closed descriptor. If /dev/null cannot be
+    // opened, there is no place for a message either.
     if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor)
       ::_exit(static_cast<int>(ExitCode::Environment));
   }

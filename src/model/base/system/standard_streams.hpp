@@ -6,8 +6,8 @@ namespace stratplan {
 
 /// Must be the first call in main. Opens /dev/null for each closed descriptor from 0 to 2.
 /// Otherwise the first sockets and files would get these numbers, and printed text would go to
-/// them. Writes to a closed pipe or beyond a file size limit then fail with an error instead of a
-/// signal.
+/// these files. Also changes the handling of SIGPIPE and SIGXFSZ. Writes to a closed pipe or beyond
+/// a file size limit then return an error instead of ending the process.
 void prepare_standard_streams();
 
 /// Throws EnvironmentError if anything printed so far did not reach standard output. If the reader

@@ -115,7 +115,7 @@ class FusionFold : public PassSink {
         .gradient = body.stream == Stream::Gradient && body.op != Collective::AllGather};
     if (body.blocks) collective.samples = body.blocks->second - body.blocks->first + 1;
     collective.times = static_cast<double>(times(pass) * (again(pass) ? 2 : 1));
-    if (is_of_bucket(body.from)) {  // several layers share a bucket, and each pays for its bytes
+    if (is_of_bucket(body.from)) {  // layers can share a bucket, and each pays for its bytes
       const Bytes piece = std::max(site_.execution.bucket_bytes, Bytes{4});
       collective.times *= bytes / piece;
       collective.bytes = piece;
@@ -145,7 +145,7 @@ class FusionFold : public PassSink {
           site_.parts(Dim::C));
   }
 
-  /// Bytes and type of a collective's longer tensor.
+  /// The bytes and type of the longer of a collective's two tensors.
   std::pair<Bytes, DataType> size_of_all(const CollectivePass& body) const {
     const Use& use = body.parts ? body.packed : body.from;
     const DataType stored = site_.execution.precision.activations;
@@ -209,8 +209,8 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- memory
 
-  /// Counts a tensor as saved if the backward phase reads it from the forward phase, unless it is
-  /// recomputed.
+  /// Counts a tensor as saved if the backward phase reads it and it was kept from the forward
+  /// phase.
   void read(const Use& use, bool is_again) {
     const bool backward = phase_ == Phase::Backward;
     if (use.role == Use::Role::ConvertedWeights) reads_weights_backward_ |= backward || is_again;
@@ -236,7 +236,7 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- parameters
 
-  /// Prices the passes over this fusion's parameters as if they were a bucket of their own.
+  /// Prices the passes over this fusion's parameters as if the parameters had their own bucket.
   void fold_parameters() {
     if (bucket_.elements == 0) return;
     bucket_.members = std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) *
@@ -256,8 +256,8 @@ class FusionFold : public PassSink {
     gather_and_convert();
     pieces_.persistent += schedule_.persistent(bucket_);
   }
-  /// Each phase gathers sharded parameters again, even if only other fusions of the bucket read
-  /// them.
+  /// Prices the gathering and the conversion of parameters. At sharding stage 3, each phase gathers
+  /// the parameters again, even if only other fusions of the bucket read them.
   void gather_and_convert() {
     const LayerIndex head = site_.fusion.head;
     const bool come_and_go = schedule_.shares(bucket_, 3),
@@ -306,7 +306,7 @@ class FusionFold : public PassSink {
   std::vector<Use> kept_;
   std::vector<BucketSlice> slices_;
   Bucket bucket_;
-  /// whether the current passes make the output; they are repeated if the output is recomputed
+  /// whether the current passes make the output; such passes run again if the output is recomputed
   bool makes_output_ = false;
   bool reads_weights_backward_ = false, averages_ = false;
 };

@@ -1,9 +1,9 @@
 #pragma once
 // The closed-form cost of a block: the sum of the costs of its passes (partition/layers/pass.hpp).
 // No program is made. The pieces (BlockPieces) do not depend on where in the machine a grid's
-// digits lie. So they are computed once for all grids with the same parts per dimension. The cost
-// of a collective depends on where the digits lie, and is computed for each grid from a GroupShape.
-// The time that the interior/boundary split hides is not subtracted.
+// digits lie. So the pieces are computed once for all grids with the same parts per dimension. The
+// cost of a collective depends on where the digits lie. So it is computed for each grid, from a
+// GroupShape. The time that the interior/boundary split hides is not subtracted.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -30,8 +30,8 @@ inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim:
 inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work,
                                             along_all};
 
-/// A collective over all ranks that differ only along `dims` (one of collective_dims). Along N it
-/// covers only the first `samples` blocks (0: all).
+/// A collective over all ranks that differ only along `dims` (one of collective_dims). Along N, it
+/// covers only `samples` consecutive blocks (0: all blocks).
 struct BlockCollective {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;
@@ -40,13 +40,14 @@ struct BlockCollective {
   int samples = 0;
   /// whether it sums a parameter's gradient, which can overlap with the backward phase
   bool gradient = false;
-  /// number of times per iteration; a fraction if several layers share a gradient bucket
+  /// number of times per iteration; it may be a fraction, since several layers can share a gradient
+  /// bucket
   double times = 1;
 };
 
 /// The parts of a block's cost on one rank.
 struct BlockPieces {
-  Seconds forward{}, backward{}, update{};  ///< kernels
+  Seconds forward{}, backward{}, update{};  ///< time of kernels and loads
   Tier tier = Tier::Measured;
   std::int64_t ops = 0;         ///< number of ops, collectives included
   Bytes persistent{}, saved{};  ///< as in LayerCost

@@ -113,7 +113,7 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
           blocks.backward.own_apart, apart};
 }
 
-/// Inlined, so that only the requested parts are computed.
+/// Always inlined, so that the compiler omits those members of the result that a caller ignores.
 [[gnu::always_inline]] inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
   AxisReading::Sizes products = whole_sizes_;
   for (const Table& table : tables_)
@@ -241,8 +241,8 @@ class ClosedEdge::Passage {
  private:
   std::vector<double> by_candidate(std::span<const double> limits) const {
     const std::size_t candidates = limits.size();
-    const double least =
-        groups_.empty() ? infinity : groups_.front().least;  // costs of edges are never negative
+    // No result is smaller than the least cost here, since costs of edges are never negative.
+    const double least = groups_.empty() ? infinity : groups_.front().least;
     std::vector<double> result(candidates);
     for (std::size_t c = 0; c < candidates; ++c)
       result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));

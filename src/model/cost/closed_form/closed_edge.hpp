@@ -19,7 +19,8 @@ class ClosedEdge {
     const std::vector<EndSpace::End>& ends;
     const std::vector<EndSpace::Kind>& kinds;
   };
-  /// `readings`: by axis. `space` and `rates` must outlive this object.
+  /// `readings`: by axis. `passes`: how often the edge's transfers run in a step. `space`, `rates`,
+  /// and the ends and kinds of both sides must outlive this object.
   ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings,
              Side home, Side wanted, double passes);
 
@@ -36,7 +37,7 @@ class ClosedEdge {
   /// The data of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
-    std::vector<std::size_t> home_row, wanted_column;   ///< by kind; the sum indexes `sizes`
+    std::vector<std::size_t> home_row, wanted_column;   ///< by kind; their sum indexes `sizes`
     std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: EndSpace::place_of_parts
     bool plain = true;                                  ///< whether all of `along` are plain
     std::vector<AxisReading::Sizes> sizes;
@@ -49,7 +50,7 @@ class ClosedEdge {
       bool apart = false;
     };
     std::vector<Met> met;  ///< filled only if `plain` is false
-    /// indices into `met`, by the digits of the named end, then by those of the other end
+    /// indices into `met`, by the digits of the end in the table's name, then by those of the other
     std::vector<std::uint16_t> by_home, by_wanted;
   };
   class Fixed;

@@ -11,15 +11,16 @@
 namespace stratplan {
 namespace {
 
-/// A grid that splits all dimensions, so that the effect of each dimension shows.
+/// A decomposition that splits all dimensions, so that distribute() shows the effect of each
+/// dimension.
 Decomposition probe(OutputLayout output_layout) {
   ProcessGrid::Factors two;
   two.fill(2);
   return {ProcessGrid({two}), output_layout};
 }
 
-/// The dimensions that split a tensor of a layer. A dimension splits nothing if it is R
-/// (repetition) in the layer's own grid.
+/// The dimensions that split a tensor of a layer. A dimension of the block's grid splits nothing if
+/// the layer's own grid has R in its place.
 TensorSplit split_of(const Distribution& tensor, const ProcessGrid& grid_of_layer, bool read) {
   TensorSplit split;
   for (const Axis axis : all_axes)
@@ -63,7 +64,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
 
 void ClosedTable::find_edges() {
   std::vector<std::pair<int, std::size_t>> place(at(network_.size()),
-                                                 {-1, 0});  // node, and index in its block
+                                                 {-1, 0});  // by layer: node, index in its block
   for (int node = 0; node < nodes(); ++node)
     for (std::size_t i = 0; i < blocks_[at(node)].layers.size(); ++i)
       place[at(blocks_[at(node)].layers[i])] = {node, i};
@@ -197,7 +198,8 @@ const std::vector<double>& ClosedTable::costs_with(const Weights& weights) {
 }
 
 std::vector<double> ClosedTable::seconds_by_begin(const std::vector<int>& assignment) const {
-  double critical = 0, before = 0;  // `before`: sums of earlier nodes less the time that hides them
+  // `before`: time of the gradient sums of earlier nodes, less the time that hides these sums
+  double critical = 0, before = 0;
   std::vector<double> seconds;
   for (int node = 0; node < nodes(); ++node) {
     const Parts part = parts(node, assignment[at(node)]);

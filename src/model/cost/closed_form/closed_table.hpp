@@ -24,13 +24,14 @@ namespace stratplan {
 /// own gradient sums to a backlog. Each layer's hideable time shrinks the backlog, but not below
 /// zero. The backlog that is left at the end is exposed.
 ///
-/// The exposed time is a maximum over all layers b. Its term for b is the sums of the layers from b
-/// onwards in the backward phase, less the time that hides them. So any weighted average over b is
-/// a lower bound of a plan's time. The average is a sum over layers, so it can be searched. It is
-/// exact if all weight lies on the layer at which the plan's backlog begins.
+/// The exposed time is a maximum over all layers b. Its term for b is the time of the gradient sums
+/// of the layers from b onwards in the backward phase, less the time that hides these sums. So any
+/// weighted average over b is a lower bound of a plan's time. The average is a sum over layers, so
+/// it can be searched. It is exact if all weight lies on the layer at which the plan's backlog
+/// begins.
 struct Objective {
-  /// weight by node in the average; the weights add up to 1. Empty: all weight on the last node, so
-  /// that all sums count
+  /// by node: its weight in the average. The weights add up to 1. Empty: all weight lies on the
+  /// last node, so that all sums count
   std::vector<double> begins{};
   double hidden = 0;            ///< share of the backward kernels' time that can hide sums
   double seconds_per_byte = 0;  ///< price of memory, in seconds per byte
@@ -38,12 +39,12 @@ struct Objective {
 
 class ClosedTable final : public LargeTable {
  public:
-  /// All arguments but `space` must outlive this object.
+  /// All arguments must outlive this object.
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
               const Execution& execution, const MachineProfile& machine);
 
   /// The number of classes of equal blocks. fill() must be called once for every class before any
-  /// other member. Several threads may fill different classes.
+  /// other member. Several threads may fill different classes at the same time.
   int classes() const { return static_cast<int>(classes_.size()); }
   void fill(int block_class);
   /// To be called once all classes are filled, before any call about edges.
@@ -68,7 +69,7 @@ class ClosedTable final : public LargeTable {
   Decomposition decomposition(int node, int candidate) const;
   /// The candidate with this grid of the space; nothing if it is illegal.
   std::optional<int> find(int node, std::size_t grid, OutputLayout output_layout) const;
-  std::size_t candidates() const;  ///< sum over all nodes
+  std::size_t candidates() const;  ///< the number of candidates, summed over all nodes
   std::size_t rejections() const;
   /// The time of an assignment in seconds, by the node at which the exposed backlog would begin.
   std::vector<double> seconds_by_begin(const std::vector<int>& assignment) const;

@@ -16,15 +16,16 @@ namespace {
 /// equally long.
 struct Place {
   std::int64_t needed = 0, blocks = 0;  ///< counted with repetitions
-  std::int64_t own = 0,
-               own_apart = 0;  ///< most in one block, and most in one block outside the own place
+  /// most elements in one block at the other end, and in one such block outside the own place
+  std::int64_t own = 0, own_apart = 0;
   std::int64_t before = 0, behind = 0;  ///< elements in blocks before the own place, and behind it
   std::int64_t blocks_before = 0, blocks_behind = 0;
   std::int64_t beyond() const { return before + behind; }
   std::int64_t blocks_beyond() const { return blocks_before + blocks_behind; }
 };
 
-/// One direction: the blocks that need elements, and the blocks that hold them.
+/// One direction of an edge along one axis. The asking blocks need elements, and the answering
+/// blocks hold them.
 class Reading {
  public:
   Reading(const std::vector<Interval>& asking, const std::vector<Interval>& answering, bool alike)
@@ -43,8 +44,9 @@ class Reading {
   float needed() const { return single(needed_); }
   float blocks() const { return single(blocks_); }
   float own() const { return single(own_); }
-  /// The share of the chosen place's elements that every place needs. With four blocks or more,
-  /// only inner places count, because one of them remains whichever digit of the place is fixed.
+  /// The fewest elements that a place needs, as a share of the chosen place's elements. With four
+  /// asking blocks or more, only inner places count: whichever digit of the place is fixed, an
+  /// inner place remains.
   float least_needed() const {
     return needed_ > 0 ? least([](const Place& place) { return place.needed; }) / needed() : 1;
   }
@@ -100,8 +102,8 @@ class Reading {
     return std::max<std::int64_t>(1, std::ssize(asking_) / std::ssize(answering_));
   }
 
-  /// The numbers of all places, or of a few representative places if all blocks except those at the
-  /// ends are alike.
+  /// The indices of all places, or of a few representative places if all blocks except those at the
+  /// borders of the axis are alike.
   std::vector<std::int64_t> representative_places(bool alike) const {
     const auto parts = std::ssize(asking_);
     const std::int64_t many = within_one(), middle = parts / 2 / many * many;
@@ -143,9 +145,9 @@ class Reading {
     return place;
   }
 
-  /// Chooses the place that the bound describes. With three blocks or more, its numbers are the
-  /// minima over the inner places, so that the bound holds for any of them. With one or two blocks,
-  /// it is the place that receives most.
+  /// Chooses the place that the bound describes. With one or two asking blocks, it is the place
+  /// that receives most. With three or more, its numbers are the minima over the inner places, so
+  /// that the bound holds for any inner place.
   void choose() {
     const auto received = [](const Place& place) { return place.needed - place.own; };
     needed_ = blocks_ = std::numeric_limits<std::int64_t>::max();
@@ -165,8 +167,8 @@ class Reading {
 
   /// Returns the elements and blocks that a block at the border of a group needs beyond the group.
   /// A group is the run of asking blocks in one answering block. Its first block needs elements
-  /// before the group, its last block elements behind the group. For each of the two, the least
-  /// over the inner places counts. The one with more elements is returned.
+  /// before the group, and its last block needs elements behind the group. For each of these two
+  /// blocks, the least over the inner places counts. The counts with more elements are returned.
   std::pair<std::int64_t, std::int64_t> far_at_border() const {
     constexpr auto none = std::numeric_limits<std::int64_t>::max();
     std::int64_t before = none, behind = none, blocks_before = none, blocks_behind = none;
@@ -214,7 +216,8 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   const auto [far_message, far_element] = rates(outer);
   const auto [near_message, near_element] = rates(inner);
   const double copied = (seconds_of(many) - start) / static_cast<double>(many);
-  // A rank copies its own data once, not twice, if any data move at all.
+  // A rank copies its own data once, without packing and unpacking. If no data move, it copies
+  // nothing.
   const auto single = [](double value) { return static_cast<float>(value); };
   return {single(far_message + 2 * start),    single(far_element + 2 * copied),
           single(far_message - near_message), single(far_element - near_element),
@@ -311,7 +314,7 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
           !shifted_ || one_is_whole};
 }
 
-/// For splits into unequal blocks, whose sizes are known but not their order.
+/// Returns bounds for splits into unequal blocks. The blocks' sizes are known, but not their order.
 AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_parts) const {
   const auto single = [](std::int64_t value) { return static_cast<float>(value); };
   const auto shortest = [&](int parts) { return extent_ / parts; };

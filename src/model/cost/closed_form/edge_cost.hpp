@@ -1,15 +1,16 @@
 #pragma once
-// The cost of an edge. One direction costs the time of everything that the worst rank receives.
-// Data from near ranks cost less than data from far ranks (ArrivalCounts). The cost of an edge is
-// the sum of both directions.
+// The cost of an edge. A direction (forward or backward) costs the time in which the slowest rank
+// receives its data. Data from near ranks, which are in the same innermost group, cost less than
+// data from far ranks (ArrivalCounts). The cost of an edge is the sum of both directions.
 //
 // edge_cost() gives the exact cost of a pair of candidates. For the search over all candidates,
-// EdgePrices gives a lower bound, from the splits of both ends along each axis alone. The numbers
-// of elements that a rank needs along each axis multiply to the number over all axes. So do the
+// EdgePrices gives a lower bound, from the splits of both ends along each axis alone. The number of
+// elements that a rank needs is the product of its numbers along the axes. The same holds for the
 // numbers of near elements and of own elements. The bound describes one rank, chosen axis by axis.
 // Along each axis, this rank has a block with as much halo as a block in the middle. If the digits
-// of both ends differ along an axis, a rank whose two blocks have nothing in common there can be
-// chosen instead. That rank may have any block along the axis, so the smallest block counts.
+// of both ends differ along an axis, the chosen rank can also be apart along that axis: its two
+// blocks have nothing in common. That rank may have any block along the axis, so the smallest block
+// counts.
 // tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
 #include <algorithm>
 #include <array>
@@ -34,20 +35,23 @@ struct EdgeRates {
 };
 EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
-/// The exact cost of one forward and one backward pass. Both ends must lie on the same ranks.
+/// The exact cost of the transfers of one micro-batch, in both directions. Requires that both ends
+/// lie on the same ranks.
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
 
-/// How an axis of a tensor is held and read, for any number of parts.
+/// Describes one axis of an edge's tensor for any numbers of parts: the home blocks that hold the
+/// axis, and the wanted blocks that read it.
 class AxisReading {
  public:
   AxisReading(const Distribution& home, const Needed& needed, Axis axis);
-  /// Counts along the axis for one rank: the blocks of the other end that hold (or want) the needed
-  /// elements, the needed elements, and an upper bound of the needed elements that are the rank's
-  /// own.
+  /// Counts along the axis for one rank. Forward, the rank needs `wanted` elements from `homes`
+  /// home blocks. At most `wanted_at_home` of these elements are its own. Backward, it needs `held`
+  /// elements, with repetitions, from `readers` wanted blocks. At most `held_and_wanted` of these
+  /// are its own.
   struct Sizes {
     float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
-    float readers = 1, held = 1, held_and_wanted = 1;  ///< backward, with repetitions
-    /// Every other rank has at least these shares of the counts above.
+    float readers = 1, held = 1, held_and_wanted = 1;  ///< backward
+    /// Each rank that a Choice may take instead has at least these shares of the counts above.
     float least_homes = 1, least_wanted = 1, least_readers = 1, least_held = 1;
     Sizes& operator*=(const Sizes& other) {
       homes *= other.homes;
@@ -66,24 +70,25 @@ class AxisReading {
   /// The near part of the data of one direction, derived from a Meeting's shares and blocks along
   /// the axis. Elements are given as shares of the elements that a rank needs.
   struct Near {
-    /// At most the share min(1, max(share * times, floor)) of the elements is near, in blocks *
-    /// counted + more blocks, where `share` and `blocks` are the Meeting's. One struct means one
-    /// load and no branch.
+    /// At most the share min(1, max(share * times, floor)) of the elements is near. These elements
+    /// lie in at most blocks * counted + more blocks. `share` and `blocks` are those of the
+    /// Meeting. One struct for all cases needs one load and no branch.
     struct Bound {
       float times = 1, floor = 0, counted = 1, more = 0;
     };
-    /// by Reach; the last is Reach::Share with the halo counted as near
+    /// by Reach; the last bound is for Reach::Share if the halo counts as near
     std::array<Bound, 6> bounds{};
-    /// share of the own elements that one block outside the rank's own place can hold
+    /// upper bound of the own elements of a rank that is apart (Choice), as a share of the own
+    /// elements in Sizes
     float own_apart = 0;
   };
   struct Along {
     Sizes sizes;
     Near forward, backward;
-    /// whether blocks are equal and aligned with the other end's, so that the shares of Meeting
-    /// hold
+    /// whether the blocks of each end are equally long and aligned with those of the other end, so
+    /// that the shares of a Meeting hold
     bool plain = true;
-    bool known = true;  ///< whether the numbers of parts determine where blocks lie
+    bool known = true;  ///< whether the numbers of parts determine where the blocks lie
   };
   Along along(int home_parts, int wanted_parts);
 
@@ -104,18 +109,18 @@ class AxisReading {
 /// both ends have nothing in common.
 class Choice {
  public:
-  /// `cut`: number of axes whose blocks are not plain. `at_best`: each meeting is the best over
-  /// several ends, so that no single end has more in common.
+  /// `cut`: number of axes whose blocks are not plain. `at_best`: each meeting is an upper bound
+  /// over several ends, so that no single end has more in common.
   Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
   /// Returns an upper bound of the common part of both ends along an axis whose blocks are not
-  /// plain. `meeting` is the common part of equal blocks.
+  /// plain. `meeting` is the common part that blocks of equal length would have.
   Meeting along(Meeting meeting, const AxisReading::Along& blocks);
   /// Adds an axis along which the rank is apart. Returns false if no further axis can be apart.
   bool takes_apart(float own_forward, float own_backward);
   /// Whether the rank may have any block along some axis.
   bool any_block() const { return apart_ > 0 || at_best_; }
-  /// The share of the rank's possible own elements that counts. `common`: Meeting::common,
-  /// multiplied over all axes.
+  /// The share of a rank's greatest possible number of own elements that counts as own. `common`:
+  /// Meeting::common, multiplied over all axes.
   float own_forward(float common) const { return forward_ * (both_taken() ? 1 : common); }
   float own_backward(float common) const { return backward_ * (both_taken() ? 1 : common); }
 
@@ -165,7 +170,8 @@ class EdgePrices {
   /// `met`: the meetings multiplied over all axes. Its near_wanted and near_readers are also
   /// multiplied by the number of terms in each innermost group.
   float seconds(const EdgeRates& rates, const Meeting& met, const Choice& choice) const;
-  /// The cost if all data come from other innermost groups. No pair of ends costs more.
+  /// The cost if all data come from other innermost groups. No pair of ends with these numbers of
+  /// parts has a greater bound.
   float most() const { return forward_.chosen.far + backward_.chosen.far; }
   /// A lower bound over all pairs of ends with these numbers of parts.
   float least() const { return least_; }

@@ -1,6 +1,7 @@
 #pragma once
-// The ends of edges: how each grid of a space splits the tensor of an edge. Ends with equal costs
-// are merged. The common part of two ends along an axis is a table lookup.
+// The ends of edges. An end is the way in which a grid of a space splits the tensor of an edge.
+// Grids that split it alike share an end. The common part of two ends along an axis is found by
+// table lookup.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace stratplan {
 
-/// How grid dimensions split a tensor of a layer, by axis. `gathered`: dimensions along which every
-/// rank uses whole blocks.
+/// How grid dimensions split a tensor of a layer, by axis. `gathered`: dimensions along which all
+/// ranks use the same block (Role::Gathered).
 struct TensorSplit {
   std::array<DimList, axis_count> by;
   DimSet gathered;
@@ -33,9 +34,9 @@ class EndSpace {
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   struct End {
-    std::array<std::uint16_t, axis_count> digits{};  ///< number of the split along each axis
+    std::array<std::uint16_t, axis_count> digits{};  ///< by axis: index of the axis's split
     std::uint16_t kind = 0;                          ///< index in Ends::kinds
-    std::uint16_t terms_inside = 1;  ///< number of Kind::terms in one innermost group
+    std::uint16_t terms_inside = 1;  ///< how many of Kind::terms lie in one innermost group
     friend auto operator<=>(const End&, const End&) = default;
   };
   struct Ends {
@@ -44,12 +45,12 @@ class EndSpace {
     std::vector<Kind> kinds;
   };
   using SplitByOutputLayout = std::array<TensorSplit, 2>;
-  /// The ends of both output layouts together; equal splits share an end. All calls must come
-  /// before meet_all().
+  /// Returns the ends of both output layouts together. Equal splits share an end. All calls must
+  /// come before meet_all().
   const Ends& ends(const SplitByOutputLayout& splits);
   void meet_all();
   /// Returns a row with one index in meetings() for each value of the other end's digits. `digits`
-  /// are those of this end.
+  /// are those of the end that the function's name contains.
   const std::uint16_t* met_by_home(std::size_t axis, int digits) const {
     return pools_[axis].row(pools_[axis].by_home, digits);
   }
@@ -58,8 +59,7 @@ class EndSpace {
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
   /// Returns a row with one index in meetings() for each place_of_parts() of the other end. The
-  /// entry is the most that this end's digits can have in common with any digits of that number of
-  /// parts.
+  /// meeting is the most that `digits` can have in common with any digits of that number of parts.
   const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
     return pools_[axis].best_row(pools_[axis].best_by_home, digits);
   }
@@ -83,9 +83,11 @@ class EndSpace {
     std::map<AxisDigits, int> known;
     std::vector<AxisDigits> digits;
     std::vector<int> parts;  ///< numbers of parts that occur, ascending
-    /// indices in meetings_, by the digits of the named end, then by those of the other end
+    /// indices in meetings_, by the digits of the end in the table's name, then by those of the
+    /// other end
     std::vector<std::uint16_t> by_home, by_wanted;
-    /// indices in meetings_, by the digits of the named end, then by place_of_parts() of the other
+    /// indices in meetings_, by the digits of the end in the table's name, then by place_of_parts()
+    /// of the other end
     std::vector<std::uint16_t> best_by_home, best_by_wanted;
     const std::uint16_t* row(const std::vector<std::uint16_t>& table, int index) const {
       return table.data() + static_cast<std::size_t>(index) * digits.size();

@@ -13,8 +13,8 @@ GroupShapes::GroupShapes(const GridSpace& space, Topology placement, std::span<c
 
 const GroupShapes::Along& GroupShapes::along(DimSet dims) const {
   const auto known = known_.find(dims);
-  SP_ASSERT(known != known_.end(), "dimensions that are not among the {} sets of the constructor",
-            known_.size());
+  SP_ASSERT(known != known_.end(),
+            "the dimensions are none of the {} sets given to the constructor", known_.size());
   return known->second;
 }
 
@@ -31,8 +31,10 @@ GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
   return along;
 }
 
-/// Each digit covers the range from its stride to its stride times its parts. The part of this
-/// range between the sizes of a level's inner and outer groups gives the members at that level.
+/// Each digit covers the range of rank distances from its stride (`low`) to its stride times its
+/// parts (`high`). Each level covers the range from the size of the groups inside it (`inner`) to
+/// the size of its own groups (`outer`). The common range, as a ratio of its limits, is the number
+/// of the digit's members at that level.
 GroupShape GroupShapes::shape(std::size_t grid, DimSet dims, std::int64_t samples) const {
   GroupShape shape;
   const auto digits = space_.digits(grid);

@@ -1,12 +1,14 @@
 #pragma once
-// Which tensors of the forward phase the backward phase reads. The answer follows from the passes.
+// Tells which tensors of the forward phase a layer reads in its backward phase. The answer follows
+// from the layer's passes.
 #include "model/network/network.hpp"
 
 namespace stratplan {
 
 struct BackwardReads {
   bool inputs = false;  ///< the layer's inputs
-  /// the layer's output, or another tensor that the forward passes make (the places of maxima)
+  /// the layer's output, or another tensor that its forward passes make and that recomputation
+  /// would make again (the places of maxima)
   bool output = false;
 };
 

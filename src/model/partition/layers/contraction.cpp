@@ -1,5 +1,5 @@
 // Contractions: convolutions, transposed convolutions, fully connected layers. A fully connected
-// layer is a convolution whose kernel is the whole spatial extent (iteration_windows()).
+// layer is a convolution whose kernel covers the whole spatial extent (iteration_windows()).
 #include <fmt/format.h>
 
 #include "model/partition/layers/splitting.hpp"
@@ -10,18 +10,21 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// F and C, in this order, split the groups, and each rank has whole groups. Blocks of filters are
-/// balanced as in every layer, so that layers folded behind can inherit these blocks. So each block
-/// of filters must end where a group ends. Then blocks of input channels end there too.
+/// F and C, in this order, split the groups of channels, and each rank must have whole groups.
+/// Blocks of filters are balanced as in every layer, so that layers folded behind this layer can
+/// inherit the blocks. So a split is legal only if each block of filters ends where a group ends.
+/// Then each block of input channels ends where a group ends, too.
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
                              (dim == Dim::C ? grid.parts(Dim::C) : 1),
                      filters = layer.filters() / layer.groups();
   if (parts > layer.groups())
-    return fmt::format("{} splits {} groups of channels", factor_text(dim, grid), layer.groups());
+    return fmt::format("{} cannot split {} groups of channels", factor_text(dim, grid),
+                       layer.groups());
   if (filters == 1 || layer.groups() % parts == 0) return {};
-  return fmt::format("{} cuts {} groups of {} filters: a block must end where a group ends",
-                     factor_text(dim, grid), layer.groups(), filters);
+  return fmt::format(
+      "{} cuts {} groups of {} filters, but each block of filters must end where a group ends",
+      factor_text(dim, grid), layer.groups(), filters);
 }
 
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
@@ -31,7 +34,7 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   if (dim == Dim::F) return too_many(dim, grid, layer.filters(), "filter");
   if (dim == Dim::C) return too_many(dim, grid, layer.input[Axis::C], "channel");
   if (layer.kind == LayerKind::FullyConnected && along_space)
-    return "the kernel of a fully connected layer is the whole spatial extent, which " +
+    return "the kernel of a fully connected layer covers the whole spatial extent, which " +
            factor_text(dim, grid) + " would split";
   return why_not_alike(layer, dim, grid);
 }
@@ -51,9 +54,9 @@ Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   return distribution(shape, grid, {{{outer}, {inner}, {}, {}, {}}}, Role::Gathered);
 }
 
-/// After the sum over the C ranks, each of these ranks has all channels of its F block
-/// (all-reduce), or a share of them (reduce-scatter). After an all-reduce, each rank also has the
-/// complete gradient of the output, and so of the bias.
+/// The output is summed over the C ranks. After an all-reduce, each of these ranks has all channels
+/// of its F block. After a reduce-scatter, each has a share of these channels. With an all-reduce,
+/// each rank also has the complete gradient of the output, and so the complete bias gradient.
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
   const bool mixes = layer.mixes_channels(),
@@ -101,8 +104,8 @@ void land(const Site& site, PassSink& passes) {
                                                .packed = site.tensor(Packed)}});
 }
 
-/// A transposed convolution runs as the backward-data pass of the convolution that leads from its
-/// output to its input. The last kernel also applies the activation that is fused behind.
+/// A transposed convolution runs as the backward-data kernel of the convolution that leads from its
+/// output to its input. The last kernel also applies the activation of the fusion.
 void forward(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
@@ -127,8 +130,8 @@ void forward(const Site& site, PassSink& passes) {
   passes.add(site.run(bias, {site.output(), site.parameter(What::Bias)}, {site.output()}));
 }
 
-/// Adds the passes for the gradients of the bias and of a fused activation. Returns the gradient
-/// with respect to the activation's input, which the other gradients need.
+/// Adds the passes for the gradients of the bias and of a fused activation's input. Returns the
+/// gradient of the contraction's own output, which the other gradients need.
 Use backward_bias(const Site& site, PassSink& passes) {
   const LayerIndex activation = site.fusion.activation;
   const Use dy = site.output_gradient(),
@@ -150,9 +153,9 @@ Use backward_bias(const Site& site, PassSink& passes) {
   return before;
 }
 
-/// Returns the gradient of this rank's terms. `gradient`: the gradient of the sum over the C ranks.
-/// The dual of reduce-scatter is all-gather. After an all-reduce, each rank already has the
-/// complete gradient.
+/// Returns the gradient of the terms that this rank adds to the sum over the C ranks. `gradient`:
+/// the gradient of that sum. If the sum is a reduce-scatter, an all-gather, its dual, completes the
+/// gradient. If it is an all-reduce, each rank already has the complete gradient.
 Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   if (!scatters(site)) return gradient;
   const Region raw = site.of_head().raw.owned(site.rank);
@@ -167,7 +170,8 @@ Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   return site.tensor(PartialGradient);
 }
 
-/// Backward-data comes first, so that its transfers are under way while backward-filter runs.
+/// The gradient of the input comes first, so that its transfers are under way while the gradient of
+/// the weights is computed.
 void backward(const Site& site, PassSink& passes) {
   const bool transposed = site.head().kind == LayerKind::TransposedConvolution;
   const Use raw = gather_reduced(site, backward_bias(site, passes), passes);

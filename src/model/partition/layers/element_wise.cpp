@@ -25,7 +25,8 @@ void prelu_forward(const Site& site, PassSink& passes) {
                       {site.output()}));
 }
 
-/// The gradient of x is sent before the gradient of the slopes is computed, as in a contraction.
+/// The gradient of x is sent first, so that its transfers are under way while the gradient of the
+/// slopes is computed.
 void prelu_backward(const Site& site, PassSink& passes) {
   const Use x = site.input(), dy = site.output_gradient(), dx = site.input_gradient(),
             slope = site.parameter_gradient(What::Slope);
@@ -45,7 +46,7 @@ void dropout_forward(const Site& site, PassSink& passes) {
     passes.add(site.run(site.kernel(Dropout), {site.input()}, {site.output()}));
 }
 
-/// Backward drops the gradient of the elements that forward dropped.
+/// Drops the gradients of the elements that the forward kernel dropped.
 void dropout_backward(const Site& site, PassSink& passes) {
   site.pass_back(passes, site.kernel(Dropout), {site.output_gradient()});
 }
@@ -88,8 +89,8 @@ void add_backward(const Site& site, PassSink& passes) {
   }
 }
 
-/// If an input's elements are repeated along an axis, all ranks that split the axis need the whole
-/// input.
+/// If an input is broadcast along an axis, it has one element along that axis. All ranks that split
+/// the axis need this element.
 LayerDistributions distribute_binary(const Layer& layer, const Decomposition& decomposition) {
   LayerDistributions made = distribute_alike(layer, decomposition);
   for (std::size_t input = 0; input < layer.inputs.size(); ++input) {

@@ -3,8 +3,8 @@
 namespace stratplan {
 namespace {
 
-/// Whether the kernel that writes a contraction's output last can also apply an activation. That
-/// kernel must be the convolution itself, or the kernel that adds the bias.
+/// Whether the last kernel that writes a contraction's output can also apply an activation. Only
+/// the kernel of a convolution and the kernel that adds the bias can do so.
 bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
   if (layer.bias()) return true;
   const bool partial = layer.mixes_channels() && decomposition.grid.parts(Dim::C) > 1;

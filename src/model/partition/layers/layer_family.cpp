@@ -30,7 +30,7 @@ const LayerFamily& family_of(LayerKind kind) {
     case LayerKind::DiceLoss: return layers::loss;
     case LayerKind::Input: break;
   }
-  SP_ASSERT(false, "no family of {}", name_of(kind));
+  SP_ASSERT(false, "there is no layer family for the kind {}", name_of(kind));
   return layers::addition;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Layer families: for each kind of layer, the legal splits, the distributions of tensors, and the
-// passes. A file of this folder defines one family, or several similar ones.
+// Layer families. A family defines, for each of its kinds of layers, the legal splits, the
+// distributions of tensors, and the passes. Similar families share a file of this folder.
 #include "model/partition/layers/site.hpp"
 
 namespace stratplan {
@@ -11,21 +11,21 @@ struct Illegal {
   std::string reason;
 };
 
-/// The functions for the layer kinds of one family. A site that is passed to them must have a head
-/// of the family.
+/// The functions of one family. A Site that is passed to them must have a head that belongs to the
+/// family.
 struct LayerFamily {
-  /// Returns why a layer cannot be split along `dim` into as many parts as `grid` has; nothing if
-  /// it can. Requires that the grid has more than one part along `dim`.
+  /// Returns why a layer cannot be split along `dim` into as many parts as `grid` has. Returns
+  /// nothing if this split is legal. Requires that the grid has more than one part along `dim`.
   std::optional<std::string> (*why_not)(const Layer& layer, Dim dim, const ProcessGrid& grid);
-  /// Returns the distributions of the layer's tensors. Their `ranks` are not set.
+  /// Returns the distributions of the layer's tensors. Leaves Distribution::ranks unset.
   LayerDistributions (*distribute)(const Layer& layer, const Decomposition& decomposition);
   /// Adds the forward passes of one micro-batch.
   void (*forward)(const Site& site, PassSink& passes);
   /// Adds the backward passes of one micro-batch. The gradient of the fusion's output must exist,
   /// unless the head is a loss.
   void (*backward)(const Site& site, PassSink& passes);
-  /// Optional. Returns the first dimension whose block borders cut an indivisible unit (a group of
-  /// channels); nothing if no border does. Requires that every rank has work.
+  /// Optional. Returns the first dimension along which a block border cuts an indivisible unit (a
+  /// group of channels). Returns nothing if there is none. Requires that every rank has work.
   std::optional<Illegal> (*first_cut)(const Layer& layer,
                                       const Decomposition& decomposition) = nullptr;
 };

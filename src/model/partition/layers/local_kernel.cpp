@@ -29,7 +29,7 @@ struct LocalAttributes {
   void operator()(NormalizationAttributes& of) const {
     of.epsilon = layer.as<NormalizationLayer>().epsilon;
   }
-  /// The mean is over the whole batch, not over one micro-batch.
+  /// The loss is a mean over the whole batch, not over one micro-batch.
   void operator()(LossAttributes& of) const {
     const std::int64_t elements = layer.input.elements();
     of.terms =
@@ -119,9 +119,12 @@ Region flat(std::int64_t elements) {
 
 Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
                    const Region& to, DataType type, bool accumulate) {
-  SP_ASSERT(source.contains(from) && destination.contains(to), "{} of {} -> {} of {}",
+  SP_ASSERT(source.contains(from) && destination.contains(to),
+            "cannot copy region {} of a buffer over {} to region {} of a buffer over {}: a region "
+            "exceeds its buffer",
             to_string(from), to_string(source), to_string(to), to_string(destination));
-  SP_ASSERT(from.shape() == to.shape(), "{} -> {}", to_string(from), to_string(to));
+  SP_ASSERT(from.shape() == to.shape(), "cannot copy region {} to region {} of another shape",
+            to_string(from), to_string(to));
   CopyAttributes copy{.accumulate = accumulate, .region = to.shape()};
   for (const Axis axis : all_axes) {
     copy.from[static_cast<std::size_t>(axis)] = from[axis].begin - source[axis].begin;

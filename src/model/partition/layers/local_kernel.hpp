@@ -8,8 +8,8 @@
 namespace stratplan {
 
 /// Returns the layer's kernel of one kind on one rank. The kernel has local shapes (of the regions
-/// that the rank reads and computes), windows with local padding, and constants. Forward and
-/// backward kernels have the same shapes.
+/// that the rank reads and computes), windows with local padding, and the layer's constants.
+/// Forward and backward kernels have the same shapes.
 Kernel local_kernel(const Network& network, LayerIndex layer,
                     const LayerDistributions& distributions, int rank, KernelKind kind);
 
@@ -22,17 +22,17 @@ struct StatisticsGroup {
 };
 /// Returns a rank's group. Blocks of samples that share a set form one group. If no set straddles
 /// blocks, the group is the rank's own block, and sums run only over ranks with other spatial parts
-/// of this block. Otherwise the buffer holds all sets of the group's blocks, with zeros for sets
-/// without local samples.
+/// of this block. Otherwise each rank's buffer of sums holds all sets of the group's blocks, with
+/// zeros for sets without local samples.
 StatisticsGroup statistics_group(const Network& network, LayerIndex layer,
                                  const LayerDistributions& distributions, int rank);
 
-/// The region of a flat tensor, which uses axis C alone.
+/// Returns the region of a flat tensor. A flat tensor has all of its elements along axis C.
 Region flat(std::int64_t elements);
 
-/// Returns the kernel that copies region `from` of one tensor to region `to` of another, or adds it
-/// there. `source` and `destination`: the regions that the two buffers hold. `from` and `to` must
-/// have the same shape.
+/// Returns the kernel that copies region `from` of one tensor to region `to` of another. If
+/// `accumulate`, the kernel adds instead of copying. `source` and `destination`: the regions that
+/// the two buffers hold. `from` and `to` must have the same shape.
 Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
                    const Region& to, DataType type, bool accumulate = false);
 

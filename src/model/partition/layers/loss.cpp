@@ -43,8 +43,8 @@ void load(const Site& site, PassSink& passes) {
                                   site.tensor(Wanted), region, global, layer.input[Axis::C]}});
 }
 
-/// Adds the passes of a loss that is a mean of terms. The local sums are added up over all
-/// dimensions but R, so that each term counts once.
+/// Adds the passes of a loss that is a mean of terms. The local losses of ranks along all
+/// dimensions but R are added up, so that each term counts once.
 void sum_of_terms(const Site& site, PassSink& passes) {
   const KernelKind kind = has_labels(site.head().kind) ? SoftmaxCrossEntropy : MeanSquaredError;
   const std::vector<Use> reads{site.input(), site.tensor(Wanted)};
@@ -72,7 +72,8 @@ void sum_of_terms(const Site& site, PassSink& passes) {
 /// the gradient.
 void quotient_of_sums(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
-  SP_ASSERT(site.network.training.micro_batches == 1, "layer {}: its sums run over the whole batch",
+  SP_ASSERT(site.network.training.micro_batches == 1,
+            "layer {} cannot run in several micro-batches: its sums run over the whole batch",
             layer.name);
   const Use sums = site.tensor(ClassSums), loss = site.of(Use::Role::Loss);
   passes.declare(sums,

@@ -1,6 +1,6 @@
-// Normalizations by mean and variance: over batches, instances, groups of channels. Instance and
-// group normalization are batch normalization in sets of one sample. A rank shares such a set only
-// with ranks that hold other positions of the sample.
+// Batch, instance and group normalization, which normalize by mean and variance. Instance and group
+// normalization run as batch normalization with statistics sets of one sample. Such a set is shared
+// only by ranks that hold other positions of the same sample.
 #include <fmt/format.h>
 
 #include "model/partition/layers/splitting.hpp"
@@ -11,8 +11,9 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// Blocks of channels must be whole groups. If a border cut a group, the group's statistics would
-/// need a sum over ranks for that group alone.
+/// Rejects a group normalization if a block of channels does not consist of whole groups. If a
+/// block border cut a group, the group's statistics would need a sum over ranks for this group
+/// alone.
 std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomposition) {
   if (layer.kind != LayerKind::GroupNorm) return {};
   const ProcessGrid& grid = decomposition.grid;
@@ -30,7 +31,7 @@ std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomp
 
 enum Tensors { Sums, MoreMoments, GradientSums };
 
-/// Returns the all-reduce over the ranks that hold parts of the same sets.
+/// Returns the all-reduce of `sums` over the ranks that hold parts of the same statistics sets.
 CollectivePass reduction(const StatisticsGroup& group, const Use& sums) {
   if (group.alone) return {.from = sums, .to = sums};
   return {.from = sums,
@@ -43,8 +44,9 @@ bool keeps_running(const Site& site) {
   return site.head().kind == LayerKind::BatchNorm && site.network.running_momentum != 0;
 }
 
-/// Adds the passes that compute the rank's share of the mean of the moments over all sets. With
-/// local statistics, the weight of a rank's own set is the set's share of all terms.
+/// Adds the passes that compute the rank's contribution to the step's moments. The step's moments
+/// are a mean over all statistics sets. With local statistics, each rank has a set of its own,
+/// whose weight is the set's fraction of all elements of a channel.
 void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& passes) {
   const Layer& layer = site.head();
   Kernel kernel = site.kernel(BatchNormMoments);
@@ -117,8 +119,9 @@ void forward(const Site& site, PassSink& passes) {
 }
 
 /// If an addition and an activation are fused, the addition's other input needs the gradient with
-/// respect to the activation's input as a tensor. So the first kernel writes that tensor. Without
-/// an addition, both kernels compute this gradient as they read dy.
+/// respect to the activation's input as a tensor. So BatchNormBackwardSums writes that tensor.
+/// Without an addition, BatchNormBackwardSums and BatchNormBackward each compute this gradient
+/// while they read dy.
 void backward(const Site& site, PassSink& passes) {
   const Fusion& fusion = site.fusion;
   const StatisticsGroup group =

@@ -1,8 +1,9 @@
 #pragma once
-// Passes: the kernels, loads and collectives of one rank for a fusion of layers in one micro-batch,
-// before buffers and ranks of the job are assigned. A family of layers (layer_family.hpp) makes the
-// passes, forward and backward. lower() gives them buffers, ranks and edges. Prices, memory and
-// recomputation are derived from the same passes, so a layer is described only once.
+// Passes: the kernels, loads and collectives that one rank runs for a fusion of layers in one
+// micro-batch. A pass has no buffers and names no ranks of the job. lower() assigns both, and adds
+// the transfers between layers. A family of layers (layer_family.hpp) makes the passes, forward and
+// backward. Prices, memory and recomputation are derived from the same passes, so a layer is
+// described only once.
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -13,18 +14,18 @@
 
 namespace stratplan {
 
-/// A tensor that passes read or write, named by its role for a layer.
+/// A tensor that passes read or write, identified by its role for a layer or a bucket.
 struct Use {
   enum class Role : std::uint8_t {
     Input,           ///< the part of the `which`-th producer's output that the layer needs
-    Loaded,          ///< an input as it is loaded (F32), if activations are not F32
+    Loaded,          ///< an input in F32, as loaded; used if activations are not F32
     InputGradient,   ///< gradient of the `which`-th Input
     Output,          ///< output of the fusion; `layer` is the fusion's last
     OutputGradient,  ///< gradient of Output: the sum of the consumers' contributions
-    Parameter,       ///< `which`: a ParameterSlice::What
-    /// the weights in the type of activations; if that is their own type, the weights themselves
+    Parameter,       ///< the value of a parameter; `which` is a ParameterSlice::What
+    /// the weights in the type of activations; the weights themselves if that type is F32
     ConvertedWeights,
-    ParameterGradient,  ///< `which`: a ParameterSlice::What
+    ParameterGradient,  ///< `which` as for Parameter
     Running,            ///< batch normalization's running statistics
     Moments,            ///< this step's contribution to the running statistics
     Loss,               ///< F64 scalar: the loss over all micro-batches
@@ -38,21 +39,22 @@ struct Use {
     Gradients,
     GradientShare,  ///< the gradients with which this member updates its share
     MoreGradients,  ///< this member's share of the gradients of a further micro-batch
-    FirstState,
-    SecondState,  ///< optimizer state: all of it, or this member's share
-    // Tensors of a parameter; `which` as for Parameter:
+    FirstState,     ///< the optimizer's first state: whole, or this member's share
+    SecondState,    ///< the optimizer's second state: whole, or this member's share
+    // Tensors of one parameter. `which` as for Parameter.
     PutAside,  ///< the sum of the gradients of earlier micro-batches
-    Velocity,  ///< velocity, if the optimizer updates tensor by tensor (LARS)
+    Velocity,  ///< the optimizer's velocity, if it updates tensor by tensor (LARS)
     Norms,     ///< F64, [2]: squared norms of value and gradient, over all ranks
     // Tensors of a rank:
-    AllNorms,    ///< F64: the squared norms of all parameters
-    Overflows,   ///< F64 scalar: the number of overflows in this step's gradients
-    AllMoments,  ///< F64: moments of all layers in the `which`-th group of ranks
+    AllNorms,   ///< F64: the Norms of all parameters for which LARS needs them
+    Overflows,  ///< F64 scalar: the number of overflows in this step's gradients
+    /// F64: the Moments of all layers whose moments are summed over the `which`-th group of ranks
+    AllMoments,
   };
   Role role = Role::Tensor;
   LayerIndex layer = -1;
   int which = 0;
-  /// a run of a bucket's elements; all elements if `count` is below zero
+  /// select a run of a bucket's elements; all elements if `count` is below zero
   std::int64_t begin = 0, count = -1;
   friend auto operator<=>(const Use&, const Use&) = default;
 };
@@ -65,7 +67,8 @@ constexpr bool is_of_bucket(const Use& use) {
 /// The micro-batches of a step in which a pass runs. Between: neither the first nor the last.
 enum class Occasion : std::uint8_t { Each, First, AllButFirst, Between, Last };
 
-/// A tensor that a layer's passes declare: sums, places of maxima, packed messages.
+/// Describes a tensor that a layer's passes declare, such as sums, places of maxima, or packed
+/// messages.
 struct TensorSpec {
   const char* part = "";  ///< the name behind the layer's name: "packed" in "conv1.packed"
   TensorClass tensor_class = TensorClass::Activation;
@@ -90,24 +93,24 @@ struct LoadPass {
   std::int64_t classes = 0;
 };
 
-/// A collective over the ranks that differ from this rank only along `dims`. With `blocks`, only
-/// ranks whose block along N is in that range take part. A bucket's collective runs over the
-/// bucket's members. Nothing is done if this rank is the only member.
+/// A collective over the ranks that differ from this rank only along `dims`. If `blocks` is set,
+/// only ranks whose block along N lies in the range `blocks` take part. A bucket's collective runs
+/// over the bucket's members. Nothing is done if no rank but this one would take part.
 struct CollectivePass {
   Collective op = Collective::AllReduce;
-  Use from, to;  ///< AllReduce works in place: both are equal
+  Use from, to;  ///< equal for AllReduce, which works in place
   DimList dims{};
   std::optional<std::pair<int, int>> blocks{};  ///< first and last block along N
-  /// ReduceScatter, AllGather: the distribution of the longer tensor among the members. Null for
-  /// buckets, which consist of equal parts in order.
+  /// For ReduceScatter and AllGather: the distribution of the longer tensor over the members. Null
+  /// for a bucket, whose members have equal parts in the order of their ranks.
   const Distribution* parts = nullptr;
-  /// With `parts`: the tensor in which the members' parts follow each other. Each part is copied to
-  /// or from this tensor.
+  /// Used if `parts` is set: a flat tensor in which the members' parts follow each other. Each part
+  /// is copied to or from this tensor.
   Use packed{};
   Stream stream = Stream::Halo;
 };
 
-/// The gradient of an input goes back to the input's producer. Send starts the transfers. Add adds
+/// Takes the gradient of an input back to the input's producer. Send starts the transfers. Add adds
 /// up the contributions that this rank receives as an owner of the producer's output.
 struct EdgePass {
   enum class What : std::uint8_t { Send, Add } what = What::Send;
@@ -116,13 +119,13 @@ struct EdgePass {
   Use gradient;
 };
 
-/// Marks that the local gradient of a parameter is complete. The parameter schedule continues from
-/// there.
+/// Marks that the local gradient of a parameter is complete, so that the parameter schedule can
+/// reduce it.
 struct GradientPass {
   Use gradient;
 };
 
-/// The output is the input, unchanged and not copied.
+/// Makes the output use the input's buffer. Nothing is copied.
 struct AliasPass {
   Use output, input;
 };
@@ -131,7 +134,7 @@ struct Pass {
   LayerIndex layer = -1;  ///< the layer that the pass's time counts for
   std::variant<KernelPass, LoadPass, CollectivePass, EdgePass, GradientPass, AliasPass> body;
   Occasion occasion = Occasion::Each;
-  bool kept = false;  ///< not repeated when the output is recomputed: the results are kept
+  bool kept = false;  ///< the results are kept, so recomputation does not repeat this pass
 };
 
 /// Receives passes in the order in which they run.

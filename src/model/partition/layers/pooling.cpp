@@ -1,4 +1,4 @@
-// Poolings over windows, poolings over all positions, and upsampling.
+// The pooling family: pooling over windows, pooling over all positions, and upsampling.
 #include "model/base/assert.hpp"
 #include "model/partition/layers/splitting.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using enum KernelKind;
 
-/// Along D, H and W, a global pooling is split by the positions of its input.
+/// A global pooling has a single output position, so D, H and W split its input positions.
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   if (layer.kind != LayerKind::GlobalAveragePool) return why_not_alike(layer, dim, grid);
   switch (dim) {
@@ -43,7 +43,7 @@ Kernels kernels_of(LayerKind kind) {
     case LayerKind::Upsample: return {UpsampleForward, UpsampleBackward};
     default: break;
   }
-  SP_ASSERT(false, "no kernels of {}", name_of(kind));
+  SP_ASSERT(false, "the pooling family has no kernels for the kind {}", name_of(kind));
   return {};
 }
 

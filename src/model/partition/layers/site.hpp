@@ -74,8 +74,8 @@ struct Site {
   void pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) const;
 };
 
-/// Adds the passes that load the region of an input layer that `layer` needs, in the type of
-/// activations.
+/// Adds the passes that load an input of `layer` from the data source and convert it to the type of
+/// activations. Only the region that the rank needs is loaded.
 void load_data(const Execution& execution, LayerIndex layer, std::size_t input,
                const Needed& needed, int rank, PassSink& passes);
 

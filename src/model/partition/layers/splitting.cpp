@@ -66,7 +66,7 @@ std::string factor_text(Dim dim, const ProcessGrid& grid) {
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what) {
   if (grid.parts(dim) <= extent) return {};
-  return fmt::format("{} splits {}", factor_text(dim, grid), counted(extent, what));
+  return fmt::format("{} cannot split {}", factor_text(dim, grid), counted(extent, what));
 }
 
 std::optional<std::string> why_not_alike(const Layer& layer, Dim dim, const ProcessGrid& grid) {

@@ -7,31 +7,31 @@
 
 namespace stratplan::layers {
 
-/// Returns a distribution whose axes are split by the dimensions in `by`. R is Redundant, and all
-/// other dimensions have the role `rest`.
+/// Returns the distribution of a tensor of this shape. `by`: per axis, the dimensions that split
+/// it. R has the role Redundant. Other dimensions that split no axis have the role `rest`.
 Distribution distribution(const Shape& shape, const ProcessGrid& grid,
                           const std::array<DimList, axis_count>& by, Role rest);
-/// A distribution with samples split by N, channels by `channels`, and positions by D, H and W.
+/// Like distribution(), with samples split by N, channels by `channels`, and positions by D, H, W.
 Distribution split(const Shape& shape, const ProcessGrid& grid, const DimList& channels, Role rest);
 void set_roles(Distribution& distribution, const DimList& dims, Role role);
 
-/// Returns the regions of all inputs that a layer reads through its windows or scales. `iteration`:
-/// the blocks of the layer's work.
+/// Returns, for each input, the regions that the ranks of a layer read through its windows or
+/// scales. `iteration`: the distribution of the layer's iteration space.
 std::vector<Needed> needed_inputs(const Layer& layer, const Distribution& iteration);
 /// Returns the distribution of a vector with one element per output channel.
 Distribution channel_distribution(const Layer& layer, const ProcessGrid& grid,
                                   const DimList& channels);
 
-/// The distributions of a layer that computes each output element separately, without a sum over
-/// ranks.
+/// Returns the distributions of a layer whose iteration space is its output, and whose output needs
+/// no sum over ranks.
 LayerDistributions distribute_alike(const Layer& layer, const Decomposition& decomposition);
 /// Like distribute_alike(), for layers that also have parameters per channel.
 LayerDistributions distribute_with_channels(const Layer& layer, const Decomposition& decomposition);
 
-/// "H4"
+/// Returns a dimension with its number of parts, such as "H4".
 std::string factor_text(Dim dim, const ProcessGrid& grid);
 /// Returns a reason against the split if the grid has more than `extent` parts along `dim`;
-/// otherwise nothing. `what`: the name of one element.
+/// otherwise nothing. `what`: the noun for one element of the extent, such as "channel".
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what);
 /// LayerFamily::why_not for layers that can be split along every dimension, into at most as many

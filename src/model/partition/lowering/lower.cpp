@@ -10,7 +10,8 @@ namespace stratplan {
 
 namespace {
 
-/// Returns the layers in reverse topological order, in which backward completes them.
+/// Returns all layers but the input layers, in reverse topological order. The backward phase
+/// completes them in this order.
 std::vector<LayerIndex> backward_order(const Network& network) {
   std::vector<LayerIndex> order;
   for (LayerIndex index = network.size() - 1; index >= 0; --index)
@@ -28,8 +29,8 @@ int ranks_of(const Network& network, const LayerDecompositions& decompositions) 
   return ranks;
 }
 
-/// Provides the inputs from outside the fusion. Data are loaded. Other inputs get a buffer, unless
-/// their producer is placed too.
+/// Provides the inputs that come from outside the fusion. Data of input layers are loaded. Every
+/// other such input gets a buffer that no op writes.
 void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fusion) {
   for (const LayerIndex index : fusion.layers()) {
     Lowering::State& state = lowering.state(index);
@@ -58,7 +59,7 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
 Program lower_with(Lowering& lowering, const Network& network,
                    const LayerDecompositions& decompositions, const Execution& execution) {
   SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
-            "decompositions={} layers={}", decompositions.size(), network.size());
+            "{} decompositions do not match {} layers", decompositions.size(), network.size());
   const std::vector<LayerIndex> backward = backward_order(network);
   for (const LayerIndex index : backward)
     lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
@@ -85,7 +86,7 @@ Program lower_with(Lowering& lowering, const Network& network,
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank, int ranks) {
   SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
-            "decompositions={} layers={}", decompositions.size(), network.size());
+            "{} decompositions do not match {} layers", decompositions.size(), network.size());
   Lowering lowering(network, execution, rank, std::max(ranks, ranks_of(network, decompositions)),
                     true);
   const std::vector<LayerIndex> backward = backward_order(network);

@@ -1,5 +1,5 @@
 #pragma once
-// Lowering: a plan becomes the programs of its ranks. Only this folder makes ops.
+// Lowering: a plan becomes the programs of its ranks. Only this folder makes the ops of programs.
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/fusion.hpp"
@@ -15,16 +15,16 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank, int ranks = 0);
 
 /// Returns the program of the forward phase alone, as inference needs it: batch normalization uses
-/// its running statistics, and dropout does nothing. Parameters and running statistics are those of
-/// lower(), without gradients and optimizer state. Requires that the network keeps running
-/// statistics if it has any batch normalization.
+/// its running statistics, and dropout does nothing. The program has the parameters and running
+/// statistics of lower(), but no gradients and no optimizer state. Requires that the network keeps
+/// running statistics if it has any batch normalization.
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank, int ranks = 0);
 
 /// Returns the ops of fused layers alone: kernels in both directions, sums over ranks, gradient
-/// reduction and update. Data are loaded. Other inputs from outside the fusion have buffers that no
-/// op writes. Each layer but the head has the decomposition that it inherits. Buffers are not
-/// placed. There is no interior/boundary split, since only an edge brings a halo.
+/// reduction and update. Data of input layers are loaded. Other inputs from outside the fusion have
+/// buffers that no op writes. Each layer but the head has the decomposition that it inherits.
+/// Buffers are not placed. There is no interior/boundary split, since only an edge brings a halo.
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 

@@ -23,22 +23,22 @@ class Lowering : public PassSink {
   Lowering(const Network& network, const Execution& execution, int rank, int ranks,
            bool infers = false);
 
-  /// The backward transfers of an edge, after they were sent and before the contributions are
-  /// added. Kernels may run in between.
+  /// The backward transfers of an edge. begin_edge_backward() has started them, and
+  /// finish_edge_backward() adds up the contributions. Kernels may run in between.
   struct PendingEdge {
     LayerIndex producer = -1, consumer = -1;
     BufferId gradient = -1;  ///< gradient of the region that the consumer needs
-    /// The contributions in the order in which they are added: a region of the home, and the buffer
-    /// that holds the contribution. The buffer is `gradient` if the contribution comes from this
-    /// rank.
+    /// The contributions, in the order in which they are added. Each has a region of the producer's
+    /// home, and the buffer that holds the contribution. The buffer is `gradient` if the
+    /// contribution comes from this rank.
     std::vector<std::pair<Region, BufferId>> received;
-    /// there is one contribution, which covers the home region and needs no copy
+    /// there is only one contribution, which covers the home region and so needs no copy
     bool aliases = false;
   };
   /// The state of a layer on this rank.
   struct State {
     bool placed = false;  ///< the layer is part of this program's job
-    int rank = -1;  ///< this program's rank in the layer's grid; negative if it is not in the grid
+    int rank = -1;  ///< this program's rank in the layer's grid; negative if the grid excludes it
     Decomposition decomposition;
     LayerDistributions distributions;
     /// per input, the buffer that the layer reads; it may be the producer's `home`
@@ -47,19 +47,19 @@ class Lowering : public PassSink {
     BufferId output_gradient = -1;          ///< set if the layer is the last of its fusion
     std::vector<BufferId> input_gradients;  ///< per input
     std::map<Use, BufferId> tensors;        ///< tensors that the layer's passes have declared
-    std::vector<PendingEdge> sent;          ///< per input: the gradient's pending transfers
-    BufferId running = -1;                  ///< BatchNorm: its running statistics, if they are kept
-    BufferId moments = -1;  ///< BatchNorm: this step's contribution to the running statistics
+    std::vector<PendingEdge> sent;          ///< per input, the pending transfers of its gradient
+    BufferId running = -1;                  ///< running statistics of a BatchNorm, if they are kept
+    BufferId moments = -1;                  ///< this step's contribution to `running`
     /// contributions to the output's gradient, one per consuming edge, each over the home region
     std::vector<BufferId> contributions;
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     LayerIndex head = -1;                 ///< the head of the layer's fusion
     Fusion fusion;                        ///< set if the layer is a head
-    InteriorSplit split;  ///< if it has an interior, the layer is computed in pieces
+    InteriorSplit split;                  ///< the layer runs in pieces if `interior` is not empty
     /// parts of the needed input that are still on their way, and the buffers that receive them
     std::vector<std::pair<Region, BufferId>> arriving;
     bool recomputed = false;              ///< the output has been recomputed in this backward phase
-    std::set<std::size_t> brought_again;  ///< inputs brought again in this backward phase
+    std::set<std::size_t> brought_again;  ///< inputs that this backward phase has brought again
   };
 
   /// Makes the layer part of the job, as a fusion of its own.
@@ -77,13 +77,13 @@ class Lowering : public PassSink {
   void add_parameters(const std::vector<LayerIndex>& backward_order);
 
   /// Appends the ops that bring an input to a layer: loads, or messages and copies. In the backward
-  /// phase, these ops bring an input again that was not kept.
+  /// phase, these ops bring an input once more, because it was not kept.
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
   /// Copies the parts in State::arriving to the input of a layer with an interior/boundary split.
   void unpack_arrived(LayerIndex layer);
-  /// Forward, a fusion's ops are appended with its last layer, since then all inputs exist.
-  /// Backward, they are appended with its head, so that gradients are completed in the order of the
-  /// parameters.
+  /// layer_forward() appends a fusion's forward ops if `layer` is the last of the fusion, since
+  /// only then all inputs exist. layer_backward() appends the backward ops if `layer` is the head,
+  /// so that gradients are completed in the order of the parameters.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
@@ -96,7 +96,7 @@ class Lowering : public PassSink {
   /// Brings an input again for the backward phase, if the producer's output was not kept.
   void bring_again(LayerIndex consumer, std::size_t input);
   const Recomputation& recomputation() const { return recomputation_; }
-  /// Starts a micro-batch. Ops that are appended from now on are those of this micro-batch.
+  /// Starts a micro-batch. Ops that are appended from now on belong to this micro-batch.
   void begin_micro_batch(std::int64_t micro_batch);
   /// Appends the remaining gradient reductions, and the update phase.
   void update();
@@ -128,8 +128,8 @@ class Lowering : public PassSink {
     BufferId narrowed = -1;                 ///< the value buffer from which `narrow` was made
     std::int64_t reduced = 0;               ///< elements that collectives have reduced so far
     std::int64_t complete = 0;              ///< elements whose local gradients are complete
-    std::optional<Phase> gathered{};        ///< the phase for which values have been gathered
-    std::vector<std::size_t> parameters{};  ///< as indices, in the order of their slices
+    std::optional<Phase> gathered{};        ///< the last phase for which values were gathered
+    std::vector<std::size_t> parameters{};  ///< indices into Program::parameters
   };
 
   Op& add_op(LayerIndex layer, Stream stream, std::vector<BufferId> reads,
@@ -206,7 +206,8 @@ class Lowering : public PassSink {
   std::pair<Ranks, int> placed_on_;  ///< the ranks of the layer placed last, and their number
   bool loss_is_placed_ = false;
   Recomputation recomputation_;
-  /// by layer; made on first use, since single layers of large networks are lowered by the thousand
+  /// By layer. A state is made on first use, since the planner lowers single layers of large
+  /// networks thousands of times.
   std::vector<std::unique_ptr<State>> states_;
   bool infers_ = false;
   ParameterSchedule schedule_;
@@ -226,7 +227,7 @@ class Lowering : public PassSink {
   std::vector<RunningGroup> running_groups_;
   BufferId overflows_ = -1;  ///< count of overflows in this step's gradients, if the loss is scaled
   Phase phase_ = Phase::Forward;
-  LayerIndex producer_ = -1;  ///< set while an edge's ops are appended
+  LayerIndex producer_ = -1;  ///< the edge's producer while ops of an edge are appended; or -1
 };
 
 /// The body of lower(). `lowering` must be new. Tests pass an object of a derived class.

@@ -1,5 +1,6 @@
-// Edges. Forward, owners send a consumer the regions that it needs. Backward, contributions to the
-// gradient go back to the owners.
+// The transfers of edges. In the forward phase, the owners of a tensor send each rank of a consumer
+// the region that it needs. In the backward phase, contributions to the gradient go back to the
+// owners.
 #include <fmt/format.h>
 
 #include "model/base/assert.hpp"
@@ -56,7 +57,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
                         execution_.overlapped_halos.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
-  std::vector<std::pair<Region, BufferId>> parts;  // parts of the needed region, in buffers
+  std::vector<std::pair<Region, BufferId>> parts;  // parts of the needed region; their buffers
   for (const Transfer& transfer : list.receives) {
     if (transfer.from == program.rank) {
       parts.emplace_back(transfer.region, from.home);
@@ -127,7 +128,8 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
 }
 
 void Lowering::finish_edge_backward(const PendingEdge& edge) {
-  SP_ASSERT(edge.producer >= 0, "nothing has been sent: consumer={}", edge.consumer);
+  SP_ASSERT(edge.producer >= 0,
+            "a gradient of the consumer at index {} is added up before it is sent", edge.consumer);
   State& producer = state(edge.producer);
   if (producer.rank < 0) return;
   producer_ = edge.producer;

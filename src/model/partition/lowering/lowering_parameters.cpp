@@ -1,8 +1,8 @@
 // Parameters: their buffers, and the times at which the parameter schedule acts on them.
 //
 // All parameters that are reduced over the same ranks follow each other in flat buffers (values,
-// gradients, optimizer state), in the order in which backward completes them. So a reduction is a
-// range of one buffer, and the optimizer runs once per bucket.
+// gradients, optimizer state), in the order in which backward completes them. So a reduction covers
+// a range of one buffer, and the optimizer runs once per bucket.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace stratplan {
 std::optional<Rejection> check_sharding(const Training& training, int sharding) {
   if (sharding == 0 || training.optimizer != OptimizerKind::Lars) return {};
   return Rejection{
-      fmt::format("sharding {} needs an optimizer that looks at each element alone: lars takes the "
-                  "norms of whole tensors",
+      fmt::format("sharding stage {} needs an optimizer that treats each element separately, but "
+                  "lars takes the norms of whole tensors",
                   sharding)};
 }
 
@@ -36,8 +36,8 @@ std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
   return slices;
 }
 
-/// Returns the bucket that takes the next parameter reduced over `ranks`. With sharding, a bucket
-/// takes no more parameters once it has reached execution.bucket_bytes.
+/// Returns the bucket that takes the next parameter that is reduced over `ranks`. With sharding, a
+/// bucket takes no more parameters once it has reached execution.bucket_bytes.
 Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks) {
   const auto takes_more = [&](const PlacedBucket& placed) {
     const bool full =
@@ -163,7 +163,8 @@ void Lowering::place_slices(const PlacedBucket& placed, BufferId all,
   }
 }
 
-/// Makes the program's parameters name the shares that persist. Called after the last op.
+/// Sets the buffers of the program's parameters to the shares that live from step to step. Called
+/// after the last op has been appended.
 void Lowering::keep_shares() {
   for (const PlacedBucket& placed : buckets_) {
     for (const std::size_t p : placed.parameters) {
@@ -179,7 +180,8 @@ void Lowering::keep_shares() {
 std::size_t Lowering::place_of(LayerIndex index, ParameterSlice::What what) const {
   for (const std::size_t p : state(index).parameters)
     if (program.parameters[p].what == what) return p;
-  SP_ASSERT(false, "layer {} has no parameter {}", layer(index).name, static_cast<int>(what));
+  SP_ASSERT(false, "layer {} has no parameter of kind {}", layer(index).name,
+            static_cast<int>(what));
   return 0;
 }
 
@@ -229,7 +231,8 @@ BufferId Lowering::parameter_buffer(const Use& use) {
     case SecondState: return placed.mean_square;
     default: break;
   }
-  SP_ASSERT(false, "role={}", static_cast<int>(use.role));
+  SP_ASSERT(false, "role {} does not belong to a tensor of a parameter or bucket",
+            static_cast<int>(use.role));
   return -1;
 }
 
@@ -279,7 +282,7 @@ BufferId Lowering::weights_of(LayerIndex index) {
     placed.narrowed = placed.value;
     placed.narrow = add_flat(narrow_name(placed.value), TensorClass::Parameter,
                              placed.bucket.elements, -1, execution_.precision.activations);
-    // The copy is read until the end of the backward phase.
+    // Ops read the copy until the end of the backward phase, so it lives as long as the values.
     program.buffer(placed.narrow).persistent = program.buffer(placed.value).persistent;
     schedule_.convert(placed.bucket, index, *this);
   }
@@ -292,7 +295,10 @@ void Lowering::gradient_complete(std::size_t p) {
   const Bucket& bucket = placed.bucket;
   schedule_.accumulate(bucket, slice, *this);
   if (!schedule_.shares(bucket, 2) && !last_micro_batch()) return;
-  SP_ASSERT(placed.complete == slice.begin, "complete={} first={}", placed.complete, slice.begin);
+  SP_ASSERT(
+      placed.complete == slice.begin,
+      "a gradient is completed out of order: {} elements are complete, but its slice begins at {}",
+      placed.complete, slice.begin);
   placed.complete += padded_slice(slice.region.elements());
   if (schedule_.shares(bucket, 2)) {
     const bool last = placed.complete == bucket.filled;
@@ -317,16 +323,17 @@ void Lowering::reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerInd
 
 void Lowering::update() {
   for (PlacedBucket& placed : buckets_) {
-    SP_ASSERT(placed.complete == placed.bucket.filled, "complete={} filled={}", placed.complete,
+    SP_ASSERT(placed.complete == placed.bucket.filled,
+              "the gradients of a bucket are incomplete: {} of {} elements", placed.complete,
               placed.bucket.filled);
     reduce_up_to(placed, placed.bucket.filled, program.parameters[placed.parameters.back()].layer);
   }
   phase_ = Phase::Update;
-  SP_ASSERT(!check_sharding(network_.training, execution_.sharding), "optimizer={}",
-            name_of(network_.training.optimizer));
+  SP_ASSERT(!check_sharding(network_.training, execution_.sharding),
+            "the optimizer {} does not support sharding", name_of(network_.training.optimizer));
   if (!participants_.contains(program.rank)) return;
   const bool scales = schedule_.scales_loss(),
-             has_loss = loss_is_placed_;  // ops that exist once per step are added with the loss
+             has_loss = loss_is_placed_;  // ops that exist once per step belong to the loss
   if (scales) {
     overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
     if (has_loss) schedule_.begin_overflows(*this);
@@ -347,7 +354,7 @@ void Lowering::update_by_tensor() {
   for (const BucketSlice& slice : slices_) schedule_.update(slice, *this);
 }
 
-/// Computes two sums of squares over the whole tensor, for each parameter with a trust ratio. If
+/// Computes the squared norms of value and gradient for each parameter with a trust ratio. If
 /// tensors are split, one all-reduce for all tensors adds up the ranks' terms. Of the ranks that
 /// hold the same block, only the first contributes a term.
 void Lowering::squared_norms() {
@@ -378,13 +385,14 @@ void Lowering::squared_norms() {
 
 // ---------------------------------------------------------------- running statistics
 
-// A step's mean and variance are the averages over its sets. Each rank contributes a share of each
-// set in its buffer, in proportion to its samples and positions of the set. So the shares have the
-// same sum under every plan and number of micro-batches. The shares of all layers with the same
-// ranks travel in one all-reduce after the gradients' reductions.
+// The mean and variance of a step are averages over its statistics sets. Each rank contributes to
+// the average of each of its sets, in proportion to the samples and positions that it holds of the
+// set. So the contributions have the same sum under every plan and number of micro-batches. One
+// all-reduce adds up the contributions of all layers that lie on the same ranks. It comes after the
+// gradients' reductions.
 
-/// Adds one persistent buffer of running statistics per layer. The moments of a step follow each
-/// other in one buffer for all layers that are summed over the same ranks.
+/// Adds one persistent buffer of running statistics per batch normalization. Layers whose moments
+/// are summed over the same ranks share one buffer, in which their moments follow each other.
 void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
   if (network_.running_momentum == 0) return;
   for (const LayerIndex index : backward_order) {

@@ -1,5 +1,5 @@
-// Passes become ops: tensors get buffers, dimensions become ranks of the job, and copies become
-// kernels.
+// Turns passes into ops. Tensors get buffers, and the dimensions of collectives become ranks of the
+// job. Also appends the kernels, copies, loads and transfers of all other files of Lowering.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,9 +25,11 @@ Lowering::Lowering(const Network& network, const Execution& execution, int rank,
 
 void Lowering::place(LayerIndex index, const Decomposition& decomposition) {
   const int ranks = decomposition.grid.ranks(), listed = decomposition.ranks.count();
-  SP_ASSERT(listed == 0 || listed == ranks, "layer {}: {}", layer(index).name,
-            decomposition.text());
-  SP_ASSERT(decomposition.ranks.end(ranks) <= program.ranks, "layer {}: {} on {} ranks",
+  SP_ASSERT(listed == 0 || listed == ranks,
+            "layer {}: decomposition {} lists a number of ranks that differs from its grid's",
+            layer(index).name, decomposition.text());
+  SP_ASSERT(decomposition.ranks.end(ranks) <= program.ranks,
+            "layer {}: decomposition {} needs ranks beyond the {} ranks of the job",
             layer(index).name, decomposition.text(), program.ranks);
   const bool lies_elsewhere = placed_on_ != std::pair(decomposition.ranks, ranks);
   for (int rank = 0; lies_elsewhere && rank < ranks; ++rank)
@@ -210,8 +212,8 @@ void Lowering::layer_backward(LayerIndex index) {
 
 namespace {
 
-/// Forwards only the edge passes, for a layer that does not lie on this rank. These passes keep the
-/// order that they have on the layer's own ranks.
+/// Passes on only the edge passes, for a layer that does not lie on this rank. The edge passes keep
+/// the order that they have on the layer's own ranks.
 class EdgesAlone : public PassSink {
  public:
   explicit EdgesAlone(PassSink& edges) : edges_(edges) {}
@@ -228,7 +230,7 @@ class EdgesAlone : public PassSink {
 
 void Lowering::edges_backward_elsewhere(LayerIndex head) {
   Site site = site_of(head);
-  site.rank = 0;  // all ranks of the layer have the same edges
+  site.rank = 0;  // every rank of the layer has the same edges
   EdgesAlone edges(*this);
   family_of(layer(head).kind).backward(site, edges);
 }
@@ -250,7 +252,7 @@ void Lowering::add(const Pass& pass) {
   std::visit([&](const auto& body) { lower_pass(pass.layer, body); }, pass.body);
 }
 
-/// Returns the buffer of a layer's tensor that is not a parameter.
+/// Returns the buffer of a tensor that belongs to a layer but not to a parameter.
 BufferId Lowering::layer_buffer(const Use& use) {
   using enum Use::Role;
   State& at = state(use.layer);
@@ -270,7 +272,7 @@ BufferId Lowering::layer_buffer(const Use& use) {
       return at.home;
     case OutputGradient: return at.output_gradient;
     case Running:
-      SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics",
+      SP_ASSERT(at.running >= 0, "layer {} needs running statistics, but its network keeps none",
                 layer(use.layer).name);
       return at.running;
     case Moments: return at.moments;
@@ -278,7 +280,7 @@ BufferId Lowering::layer_buffer(const Use& use) {
     case Tensor: return at.tensors.at(use);
     default: break;
   }
-  SP_ASSERT(false, "role={}", static_cast<int>(use.role));
+  SP_ASSERT(false, "role {} does not belong to a tensor of a layer", static_cast<int>(use.role));
   return -1;
 }
 
@@ -371,7 +373,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   const bool gathers = pass.op == Collective::AllGather,
              scatters = pass.op == Collective::ReduceScatter;
   Use longer = gathers && !pass.parts ? pass.to : pass.from;
-  longer.count = -1;  // `collective` selects the run; `all` is the whole tensor
+  longer.count = -1;  // `all` is the whole tensor, of which `collective` selects a run
   const BufferId all = buffer_of(longer);
   CollectiveOp collective{
       .op = pass.op,
@@ -383,7 +385,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   if (pass.parts)
     return scatters ? reduce_scatter(index, pass, std::move(collective))
                     : all_gather(index, pass, std::move(collective));
-  if (gathers || scatters)  // a bucket has equal parts
+  if (gathers || scatters)  // the members of a bucket have equal parts
     collective.counts.assign(collective.group.size(),
                              collective.count / std::ssize(collective.group));
   const BufferId read = gathers ? buffer_of(pass.from) : all,
@@ -426,7 +428,8 @@ void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, Collecti
 /// Returns the buffer of the output's gradient, which is the sum of the consumers' contributions.
 BufferId Lowering::gradient_of_output(LayerIndex index) {
   State& at = state(index);
-  SP_ASSERT(!at.contributions.empty(), "nobody reads layer {}", layer(index).name);
+  SP_ASSERT(!at.contributions.empty(), "layer {} has no consumer that contributes to its gradient",
+            layer(index).name);
   if (at.contributions.size() == 1) return at.contributions.front();
   const BufferId sum = add_buffer("d " + layer(index).name + ".y", TensorClass::ActivationGradient,
                                   at.distributions.home.owned(at.rank), index);

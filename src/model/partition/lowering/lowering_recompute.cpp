@@ -12,7 +12,7 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
   if (state(producer).head == to.head || !recomputation_.dropped(producer)) return;
   if (!to.brought_again.insert(input).second) return;
   if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
-  if (!state(producer).placed) {  // no op makes the input, as in the forward phase
+  if (!state(producer).placed) {  // a buffer that no op writes, as in lower_fusion()
     to.needed[input] = add_buffer("x", TensorClass::Activation,
                                   to.distributions.inputs[input].region(to.rank), consumer);
     return;

@@ -22,8 +22,7 @@ Axis axis_to_cut(const Region& output, const Region& input) {
   return found == spatial_axes.end() ? Axis::W : *found;
 }
 
-/// Returns the part of `positions` that lies on one side of `taken`: the longer side. So the rest
-/// stays one piece.
+/// Returns the longer of the two parts of `positions` that lie before and behind `taken`.
 Interval beside(Interval positions, Interval taken) {
   const Interval lost = intersect(positions, taken);
   if (lost.empty()) return positions;
@@ -31,9 +30,9 @@ Interval beside(Interval positions, Interval taken) {
   return before.size() >= after.size() ? before : after;
 }
 
-/// Returns the positions of a sample that read nothing of the received regions. Positions that read
-/// only padding stay with their neighbours. The result is empty if all its positions read only
-/// padding.
+/// Returns a run of a sample's output positions that read nothing of the received regions. The run
+/// may include positions that read only padding. The result is empty if all positions of the run
+/// read only padding.
 Interval interior_of(const std::vector<Region>& received, const Needed& needed, Axis axis,
                      const Region& sample) {
   Interval interior = sample[axis];
@@ -92,7 +91,7 @@ std::optional<Rejection> check_interior_split(const Network& network,
     return Rejection{fmt::format("layer {} has no interior to compute while its halo arrives: {}",
                                  layer.name, reason)};
   };
-  if (layer.kind != LayerKind::Convolution) return reject("it is no convolution");
+  if (layer.kind != LayerKind::Convolution) return reject("it is not a convolution");
   const LayerIndex producer = layer.inputs.front();
   if (network.layer(producer).kind == LayerKind::Input)
     return reject("its input is data that the rank loads, so it receives no halo");
@@ -107,7 +106,8 @@ std::optional<Rejection> check_interior_split(const Network& network,
       return {};
   }
   return reject(
-      fmt::format("with {} behind {}, no rank receives input that only some of its outputs read",
+      fmt::format("with decomposition {} behind a producer with decomposition {}, no rank receives "
+                  "input that only some of its outputs read",
                   decomposition.text(), decompositions[static_cast<std::size_t>(producer)].text()));
 }
 

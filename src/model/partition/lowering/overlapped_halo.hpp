@@ -5,7 +5,7 @@
 // above 1 on this rank. So each piece and its input are contiguous, and kernels run on slices
 // without a copy.
 //
-// Worked table: kernel 3, stride 1, padding 1 and 1, 9 rows on 3 ranks.
+// Worked table: kernel 3, stride 1, padding 1 on both sides, 9 rows on 3 ranks.
 //   rank  owns   receives      interior  boundary
 //   0     [0,3)  [3,4)         [0,2)     [2,3)
 //   1     [3,6)  [2,3) [6,7)   [4,5)     [3,4) [5,6)
@@ -35,15 +35,16 @@ struct InteriorSplit {
   std::vector<SplitPiece> boundary;  ///< the other outputs, in order
 };
 
-/// Splits the region `output` of a convolution's output, which the job's `rank` computes. `home`
-/// and `needed` belong to the convolution's input. The interior is empty if the rank receives
-/// nothing, or if all of its outputs read something received. All outputs read something received
-/// if an axis further in is split too, since each piece then has a halo along that axis.
+/// Splits the region `output` of a convolution's output, which the job's rank `rank` computes.
+/// `home`: the distribution in which the convolution's input lies. `needed`: the regions of this
+/// input that ranks read. The interior is empty if the rank receives nothing, or if all of its
+/// outputs read something received. All of them do so if the grid also splits a spatial axis behind
+/// the cut axis, since each piece then has a halo along that axis.
 InteriorSplit interior_split(const Distribution& home, const Needed& needed, const Region& output,
                              int rank);
 
-/// Returns nothing if the layer has an interior: some rank receives a part of the input that only
-/// some of the rank's outputs read.
+/// Returns nothing if the layer has an interior, which is so if some rank receives input that only
+/// some of this rank's outputs read.
 std::optional<Rejection> check_interior_split(const Network& network,
                                               const LayerDecompositions& decompositions,
                                               LayerIndex layer);

@@ -19,7 +19,8 @@ Kernel fill_kernel(std::int64_t elements, DataType type) {
   return kernel;
 }
 
-/// All dimensions: every rank of the job takes part, so that all ranks compute the same result.
+/// All dimensions. A collective along them includes every rank, so that all ranks compute the same
+/// result.
 const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
 
 }  // namespace
@@ -39,7 +40,7 @@ KernelKind update_kernel(OptimizerKind optimizer) {
     case OptimizerKind::AdamW: return AdamW;
     case OptimizerKind::Lars: return Lars;
   }
-  SP_ASSERT(false, "optimizer={}", static_cast<int>(optimizer));
+  SP_ASSERT(false, "there is no update kernel for optimizer {}", static_cast<int>(optimizer));
   return Sgd;
 }
 
@@ -129,8 +130,8 @@ void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
               Occasion::AllButFirst});
 }
 
-/// After the update, all members have all values again, unless sharding gathers values when layers
-/// read them.
+/// At sharding stages 0 to 2, all members have all values again after the update. At stage 3,
+/// values are gathered when layers read them.
 void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
   const bool shared = shares(bucket, 1);
   const Use gradient = bucket.of(shared ? Use::Role::GradientShare : Use::Role::Gradients),

@@ -21,7 +21,7 @@ struct Bucket {
   std::int64_t share = 0;     ///< elements of each member's share, if the bucket is sharded
 
   Use of(Use::Role role) const { return {role, -1, index}; }
-  /// A run of one of the bucket's tensors.
+  /// Names a run of the elements of one of the bucket's tensors.
   Use part(Use::Role role, LayerIndex layer, std::int64_t begin, std::int64_t count) const {
     return {role, layer, index, begin, count};
   }
@@ -35,8 +35,8 @@ struct BucketSlice {
   std::int64_t begin = 0;  ///< the slice's first element in the bucket
   Use of(Use::Role role) const { return {role, layer, static_cast<int>(what)}; }
   Use gradient() const { return of(Use::Role::ParameterGradient); }
-  /// Whether LARS scales the rate by the norms of weights and gradient. Biases, scales and shifts
-  /// keep the plain rate, as is usual (MLPerf's reference does so).
+  /// Whether LARS scales this parameter's learning rate by the norms of value and gradient. It does
+  /// so for weights only. Other parameters keep the plain learning rate, as in MLPerf's reference.
   bool has_trust() const { return what == ParameterSlice::What::Weights; }
 };
 
@@ -58,8 +58,8 @@ class ParameterSchedule {
   /// Whether contractions read a copy of the weights in the type of activations.
   bool converts() const { return execution_.precision.activations != DataType::F32; }
 
-  /// Gathers all values, if members keep shares. Called when a layer first reads a value in a
-  /// phase.
+  /// Gathers all values from the members' shares. At sharding stage 3, called when a layer first
+  /// reads a value in a phase. At stages 1 and 2, update() calls it after the optimizer.
   void gather(const Bucket& bucket, LayerIndex reader, Stream stream, PassSink& passes) const;
   /// Converts the values to the type of activations. Called when a contraction first reads
   /// converted values after the values have changed.
@@ -67,7 +67,8 @@ class ParameterSchedule {
   /// Adds a micro-batch's gradient to the sum of the gradients of earlier micro-batches. In the
   /// last micro-batch, adds this sum to the gradient instead.
   void accumulate(const Bucket& bucket, const BucketSlice& slice, PassSink& passes) const;
-  /// Fills the padding behind a gradient with zeros, since the reduction covers the padding.
+  /// Fills the padding behind a gradient with zeros, since the reduction covers this padding.
+  /// `begin` and `end`: the padding's elements in the bucket.
   void fill_gap(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
                 PassSink& passes) const;
   /// All-reduces elements [begin, end) of the gradients over the members. Requires that these
@@ -81,28 +82,29 @@ class ParameterSchedule {
   void update(const Bucket& bucket, PassSink& passes) const;
   /// Runs LARS over one tensor.
   void update(const BucketSlice& slice, PassSink& passes) const;
-  /// Sets the norms of `tensors` tensors to zero. Needed if ranks compute only terms of the norms.
+  /// Sets the squared norms of `tensors` tensors to zero. Needed if ranks compute only terms of
+  /// them.
   void begin_norms(std::int64_t tensors, PassSink& passes) const;
-  /// Computes the norms of one tensor, or this rank's terms of them.
+  /// Computes the squared norms of one tensor, or this rank's terms if the tensor is split.
   void take_norms(const BucketSlice& slice, PassSink& passes) const;
-  /// Adds up the norms' terms of all ranks.
+  /// Adds up the terms of the squared norms over all ranks.
   void sum_norms(PassSink& passes) const;
-  /// All-reduces, at once, the moments of all batch normalizations that are summed over the same
-  /// ranks.
+  /// Adds up the moments of all batch normalizations of one group of ranks, in one all-reduce.
   void sum_moments(int group, LayerIndex last, const DimList& dims, std::int64_t elements,
                    PassSink& passes) const;
   /// Updates a layer's running statistics with its moments.
   void average(const Site& site, PassSink& passes) const;
   /// Divides a bucket's gradients by the loss scale, and counts overflows.
   void unscale(const Bucket& bucket, PassSink& passes) const;
-  /// begin_overflows() comes before all unscale() of a step, sum_overflows() after them.
+  /// begin_overflows() sets the count of overflows to zero. It comes before the first unscale() of
+  /// a step. sum_overflows() adds up the counts of all ranks. It comes after the last unscale().
   void begin_overflows(PassSink& passes) const;
   void sum_overflows(PassSink& passes) const;
   void adjust_loss_scale(PassSink& passes) const;
 
-  /// The number of buffers of the parameters' size that the optimizer keeps.
+  /// The number of state values that the optimizer keeps for each element of a parameter.
   int states() const;
-  /// The bytes of a bucket that live from step to step, without narrow copies.
+  /// The bytes of a bucket that live from step to step, without the copy that convert() makes.
   Bytes persistent(const Bucket& bucket) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace stratplan {
 namespace {
 
-/// Whether `consumer`, the only consumer of a layer, is in the layer's block.
+/// Whether `consumer`, the only consumer of layer `index`, is in the block of this layer.
 bool follows(const Network& network, LayerIndex index, LayerIndex consumer) {
   const Layer& next = network.layer(consumer);
   return network.layer(index).kind != LayerKind::Input && is_point_wise(next.kind) &&

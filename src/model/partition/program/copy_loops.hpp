@@ -1,12 +1,12 @@
 #pragma once
-// A CopyRegion kernel as the smallest number of nested loops. Axes of extent 1 are dropped, and
-// axes that are contiguous in both tensors are merged.
+// The smallest number of nested loops that do the work of a CopyRegion kernel. Axes of extent 1 are
+// dropped, and axes that are contiguous in both tensors are merged.
 //
 // Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), channels last; strides in
 // elements.
 //   region                    loops {count, source stride, destination stride}
 //   everything                {240, 1, 1}
-//   H rows 1 to 3 of both     {2, 120, 120} {48, 1, 1}
+//   H rows [1,3) of both      {2, 120, 120} {48, 1, 1}
 //   W columns 0 and 1         {10, 24, 24} {8, 1, 1}
 //   channel 3                 {60, 4, 4}
 #include <vector>
@@ -23,8 +23,8 @@ struct CopyLoop {
 };
 
 struct CopyLoops {
-  std::int64_t source = 0;       ///< the first element in the source
-  std::int64_t destination = 0;  ///< the first element in the destination
+  std::int64_t source = 0;       ///< index of the first element in the source
+  std::int64_t destination = 0;  ///< index of the first element in the destination
   std::vector<CopyLoop> loops;   ///< outermost first; at least one
 };
 

@@ -10,17 +10,18 @@
 namespace stratplan {
 
 /// How the members of a group lie on the machine. `members` has an entry per level of
-/// MachineProfile::levels, outermost first: the number of the level's parts (at the innermost
-/// level, ranks) that the members occupy. The product is the group's size. Four ranks in each of
-/// two nodes are {2, 4}; one rank in each of eight nodes is {8, 1}.
+/// MachineProfile::levels, outermost first. An entry is the number of the level's parts that the
+/// members occupy within one part of the level outside it. The parts of the innermost level are
+/// ranks. The product of the entries is the group's size. Four ranks in each of two nodes are
+/// {2, 4}; one rank in each of eight nodes is {8, 1}.
 struct GroupShape {
   static constexpr std::size_t most_levels = 4;
   std::array<int, most_levels> members{1, 1, 1, 1};
   int size() const { return members[0] * members[1] * members[2] * members[3]; }
   friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
 };
-/// Returns the shape of a group. `placement`: MachineProfile::placement of the job. If the group is
-/// uneven, the result is the shape around its first member.
+/// Returns the shape of a group. `placement`: MachineProfile::placement of the job. If the group
+/// lies unevenly on the machine, the result is the shape around its first member.
 GroupShape shape_of(const std::vector<int>& group, const Topology& placement);
 
 /// The key in MachineProfile::collectives for a group within the innermost level:

@@ -10,15 +10,16 @@
 namespace stratplan {
 namespace {
 
-/// The tensors that a kind of kernel works on: activations or their gradients, which then have
-/// Kernel::type; state that training changes from step to step; anything else.
+/// The tensors that a kind of kernel works on. `Activations` stands for activations and their
+/// gradients, which have Kernel::type. `Update` stands for state that training changes from step to
+/// step, and `Other` for anything else.
 enum class Domain : std::uint8_t { Activations, Update, Other };
 
 struct KindRow {
   KernelKind kind;
   std::string_view name;
   Domain domain;
-  double operations;  ///< per element, to an order of magnitude; or `formula`
+  double operations;  ///< per element of y, to an order of magnitude; or `formula`
   KernelAttributes attributes{};
 };
 constexpr double formula = -1;  ///< Kernel::flops() has a case for the kind
@@ -92,8 +93,7 @@ std::int64_t taps(const Kernel& kernel) {
   return d.kernel * h.kernel * w.kernel;
 }
 
-/// Elements of a convolution's weights; 0 for other kinds, whose x and y may hold all parameters of
-/// a network.
+/// Returns the number of elements of a convolution's weights; 0 for other kinds.
 std::int64_t weight_elements(const Kernel& kernel) {
   const auto* convolution = std::get_if<ConvolutionAttributes>(&kernel.attributes);
   if (!convolution) return 0;
@@ -104,7 +104,8 @@ std::string spatial(const Shape& shape) {
   return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]);
 }
 
-/// " k1.3.3": a letter and a number per axis. Empty if all three axes have the usual number.
+/// Returns a letter and a number per axis, as in " k1.3.3"; an empty text if all three numbers are
+/// `usual`.
 std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member,
                           std::int64_t usual) {
   const Windows& w = kernel.windows();
@@ -158,8 +159,8 @@ std::string normalization_key(const Kernel& kernel) {
          fused_key(epilogue);
 }
 
-/// The shape of y, the shapes of inputs that differ from it, and for BinaryBackward the input whose
-/// gradient is made.
+/// The key lists the shape of y, the shapes of inputs that differ from it, and for BinaryBackward
+/// the input whose gradient is made.
 std::string binary_key(const Kernel& kernel) {
   const Binary& binary = kernel.as<Binary>();
   std::string key =
@@ -243,7 +244,7 @@ std::string details(const Kernel& kernel) {
     case BinaryForward:
     case BinaryBackward: return binary_key(kernel);
   }
-  SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
+  SP_ASSERT(false, "details() has no case for kind {}", static_cast<int>(kernel.kind));
   return "";
 }
 
@@ -317,7 +318,9 @@ void Kernel::expect_own_attributes() const {
 }
 
 void Kernel::has_other_attributes() const {
-  SP_ASSERT(false, "kind={} attributes={}", name_of(kind), attributes.index());
+  SP_ASSERT(false,
+            "a kernel with kind={} holds alternative {} of the attributes, not the expected one",
+            name_of(kind), attributes.index());
 }
 
 std::string Kernel::name() const {
@@ -421,7 +424,7 @@ Operands Kernel::operands() const {
     case BinaryForward: return {{input, {type, as<Binary>().second.elements()}}, {output}};
     case BinaryBackward: return binary_backward_operands(*this);
   }
-  SP_ASSERT(false, "kind={}", static_cast<int>(kind));
+  SP_ASSERT(false, "operands() has no case for kind {}", static_cast<int>(kind));
   return {};
 }
 
@@ -462,7 +465,7 @@ Flops Kernel::flops() const {
     default: break;
   }
   const double operations = row_of(kind).operations;
-  SP_ASSERT(operations != formula, "no formula for the operations of {}", name_of(kind));
+  SP_ASSERT(operations != formula, "flops() has no case for kind {}", name_of(kind));
   return {outputs * operations};
 }
 

@@ -9,8 +9,8 @@
 //   ConvolutionForward          x, weights, [bias]           y
 //   ConvolutionBackwardData     dy, weights                  dx
 //   ConvolutionBackwardFilter   x, dy                        dweights
-//   (a TransposedConvolution uses ConvolutionBackwardData forward and ConvolutionForward backward:
-//   x is the layer's output, y its input)
+//   (A TransposedConvolution runs ConvolutionBackwardData forward and ConvolutionForward backward.
+//   Kernel::x is then the layer's output, and Kernel::y its input.)
 //   BiasAdd                     y, bias                      y (in place)
 //   BiasGradient                dy                           dbias
 //   MaxPoolForward              x                            y, index (I32: position in the window,
@@ -34,8 +34,9 @@
 //   BinaryForward               a, b                         y (network/binary.hpp)
 //   BinaryBackward              [a], [b], dy                 the gradient of the input `of`
 //   Add                         x0, x1, ...                  y (may be one of the reads)
-//   Dropout                     x                            y: zero or x / (1 - p), by global
-//                                                            element index; backward: dx from dy
+//   Dropout                     x                            y: zero or x / (1 - p), at random by
+//                                                            global element index; backward: dx
+//                                                            from dy
 //   SoftmaxCrossEntropy         x, labels (I32, one per      loss (F64 scalar: local sum / terms),
 //                               sample and position)         dx (of the mean loss)
 //   MeanSquaredError            x, target                    loss (F64 scalar), dx
@@ -63,7 +64,7 @@
 //   RunningAverage              moments (of all ranks),      running (F32, [2][C], in place)
 //                               running
 //   BatchNormInference          x, running, scale, shift     y
-// Kinds with an epilogue. In both directions y is the activation's output:
+// Kinds with an epilogue, where y is the activation's output both forward and backward:
 //   BatchNormForward            x, sums, scale, shift,       y: normalized, then the addend added,
 //                               [addend]                     then activated
 //   BatchNormBackwardSums       x, dy, sums, y               gradient_sums, dscale, dshift, [with
@@ -79,7 +80,8 @@
 //   SgdNesterov                 weights, gradient, velocity  weights, velocity
 //   Adam, AdamW                 weights, gradient, mean,     weights, mean, mean square
 //                               mean square
-//   SquaredNorms                weights, gradient            norms (F64, [2]: squared, of both)
+//   SquaredNorms                weights, gradient            norms (F64, [2]: the squared norms of
+//                                                            weights and gradient)
 //   Lars                        weights, gradient, velocity, weights, velocity
 //                               norms
 // Types (Precision in execution.hpp): activations, their gradients and the weights that
@@ -183,11 +185,12 @@ struct Operands {
 };
 
 /// Kinds whose tensors all have one shape (element-wise kinds, normalizations, Softmax, losses,
-/// Fill, optimizers) hold this shape in both x and y. BiasAdd and BiasGradient use only y.
+/// Fill, optimizers) hold this shape in both x and y. BiasAdd and BiasGradient use only y. For a
+/// TransposedConvolution, x is the layer's local output, and y its local input.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
-  Shape x{};  ///< the layer's local input, in both directions; CopyRegion: the source
-  Shape y{};  ///< the layer's local output, in both directions; CopyRegion: the destination
+  Shape x{};  ///< the layer's local input, forward and backward; CopyRegion: the source
+  Shape y{};  ///< the layer's local output, forward and backward; CopyRegion: the destination
   /// type of activations and their gradients; CopyRegion, Fill, Convert: type of the elements
   /// written; all other kinds: F32
   DataType type = DataType::F32;
@@ -227,8 +230,8 @@ struct Kernel {
   const Epilogue& epilogue() const;
   /// Requires a kind that has an epilogue.
   Epilogue& epilogue();
-  /// Whether the kernel reads the scale of the loss or the overflows (see the table). Always false
-  /// for kinds other than losses and updates.
+  /// Whether a loss reads the loss scale, or an update reads the overflows (see the table). False
+  /// for all other kinds.
   bool scaled() const;
   /// The shape of the input whose gradient BinaryBackward makes.
   const Shape& differentiated() const {

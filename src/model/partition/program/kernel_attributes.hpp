@@ -19,8 +19,8 @@
 
 namespace stratplan {
 
-/// Operations on a result before it is written, without a pass over memory of their own
-/// (fusion.hpp).
+/// Operations that a kernel applies to its result before it writes the result. They need no pass
+/// over memory of their own (fusion.hpp).
 struct Epilogue {
   std::optional<Activation> activation{};  ///< a function that has a fused_slope()
   bool addend = false;  ///< a tensor is added before the activation (only normalizations)
@@ -34,15 +34,15 @@ struct Epilogue {
   friend auto operator<=>(const Epilogue&, const Epilogue&) = default;
 };
 
-/// The statistics sets in a rank's buffer. Local sample n belongs to the global set
-/// (first_sample + n) / set_samples, which is stored at that index minus first_set. Instance and
-/// group normalization are batch normalization in sets of one sample.
+/// The statistics sets of which a rank's buffer holds sums. Local sample n belongs to the global
+/// set with index (first_sample + n) / set_samples. The buffer holds that set at this index minus
+/// first_set. Instance and group normalization are batch normalization in sets of one sample.
 struct StatisticsSets {
   std::int64_t set_samples = 1;   ///< samples of a full set
   std::int64_t first_sample = 0;  ///< global index of local sample 0
   std::int64_t first_set = 0;     ///< global index of the first set in the buffer
   std::int64_t sets = 1;          ///< sets in the buffer; a set without local samples holds zeros
-  std::int64_t batch = 1;         ///< global samples; the last set may be shorter than the others
+  std::int64_t batch = 1;         ///< samples of the global batch; the last set may be shorter
   /// global D * H * W; a set has samples * positions terms per channel
   std::int64_t positions = 1;
   /// number of consecutive channels that share mean and variance; sums are kept per channel
@@ -216,7 +216,7 @@ struct AddAttributes {
 
 /// For CopyRegion.
 struct CopyAttributes {
-  bool accumulate = false;                      ///< adds to the destination
+  bool accumulate = false;                      ///< whether the kernel adds to the destination
   Shape region{};                               ///< extents of the copied region
   std::array<std::int64_t, axis_count> from{};  ///< start of the region in the source
   std::array<std::int64_t, axis_count> to{};    ///< start of the region in the destination

@@ -1,6 +1,7 @@
 #pragma once
-// A program: the ops of one rank in one training step, and their buffers, as data. The model prices
-// a program, and the simulator and the executor run it. None of them needs the notion of a halo.
+// A program: the ops of one rank in one training step, and their buffers, as data. The cost model
+// prices a program, the simulator simulates it, and the executor runs it. None of these three needs
+// the notion of a halo.
 #include <map>
 #include <string>
 #include <variant>
@@ -27,20 +28,22 @@ using BufferId = int;
 
 /// One dense buffer of one rank, or a slice of another buffer.
 struct Buffer {
-  std::string name;  ///< "conv1.y", "conv1->relu1" (the part that a consumer needs), "d conv1.y"
+  /// "conv1.y", "conv1->relu1" (the part that a consumer needs), "d conv1.y" (a gradient)
+  std::string name;
   TensorClass tensor_class = TensorClass::Activation;
   DataType type = DataType::F32;
   /// the global region that the buffer holds; flat buffers (packed data, sums, scalars) use axis C
   /// alone
   Region region;
   LayerIndex layer = -1;
-  /// lives from step to step (parameters, their gradients, optimizer state)
+  /// whether the buffer lives from step to step (parameters, their gradients, optimizer state)
   bool persistent = false;
   /// if not -1, this buffer is a slice of the buffer `inside`, `offset` bytes from its start
   BufferId inside = -1;
   int first_op = -1;  ///< lifetime within a step, set by plan_buffers()
   int last_op = -1;
-  /// in the arena or in the persistent memory, set by plan_buffers(); for a slice, in `inside`
+  /// offset in the arena or in the persistent memory, set by plan_buffers(); of a slice, the offset
+  /// in `inside`, set when the slice is made
   Bytes offset{};
 
   Bytes bytes() const { return {region.elements() * size_of(type)}; }
@@ -51,16 +54,16 @@ enum class Phase : int { Forward, Backward, Update };
 /// in program order.
 enum class Stream : int { Compute, Halo, Gradient };
 
-/// Runs a kernel. `region` and `global` locate the output in its global tensor (random numbers are
-/// keyed by global index).
+/// Runs a kernel. `region` and `global` locate the output in its global tensor, since random
+/// numbers are keyed by global index.
 struct ComputeOp {
   Kernel kernel;
   Region region;
   Shape global;
 };
 
-/// Fills a buffer from the data source with samples of the input layer, labels or targets. It reads
-/// only `region` of the global tensor.
+/// Fills a buffer from the data source, with the samples of an input layer, with labels or with
+/// targets. The op reads only `region` of the global tensor.
 struct LoadOp {
   enum class What : int { Samples, Labels, Targets } what = What::Samples;
   Region region;
@@ -123,12 +126,12 @@ inline bool communicates(const Op& op) {
 struct ParameterSlice {
   enum class What : int { Weights, Bias, Scale, Shift, Slope } what = What::Weights;
   LayerIndex layer = -1;
-  Region region;  ///< in the global tensor: (F, C, kD, kH, kW), or (1, C, 1, 1, 1)
+  Region region;  ///< in `global`, which is Layer::weights() or (1, C, 1, 1, 1)
   Shape global;
   BufferId value = -1;
   BufferId gradient = -1;
   BufferId velocity = -1;     ///< velocity, or Adam's running mean; -1 under plain SGD
-  BufferId mean_square = -1;  ///< Adam and AdamW; otherwise -1
+  BufferId mean_square = -1;  ///< for Adam and AdamW; otherwise -1
   /// The ranks that each keep a share of this slice; empty if each rank keeps all of it. Buffers of
   /// sharded tensors (Program::sharding) hold this rank's share.
   std::vector<int> sharers{};
@@ -157,13 +160,13 @@ struct Program {
   std::vector<Op> ops;  ///< in the order in which a device without concurrent streams runs them
   std::map<std::string, std::string> implementations;  ///< as in Execution
   std::vector<std::string> transports{std::string()};  ///< names, by TransportId
-  int sharding = 0;                                    ///< the stage, as in Execution
-  /// communication runs beside kernels, until the first op that depends on it
+  int sharding = 0;                                    ///< the sharding stage, as in Execution
+  /// whether communication runs beside kernels, until the first op that depends on it
   bool concurrent_streams = false;
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< empty if the network keeps no running statistics
-  /// F64, [2], where the loss is scaled: the scale, and the number of steps since it changed or a
-  /// gradient overflowed (runtime/device/loss_scaling.hpp)
+  /// the F64 buffer [2] of a scaled loss: the scale, and the number of steps since it changed or a
+  /// gradient overflowed (runtime/device/loss_scaling.hpp); -1 if the loss is not scaled
   BufferId loss_scale = -1;
   /// F64 scalar: the step's loss. After the forward phase, it is complete on every rank on which
   /// the loss layer lies.
@@ -189,7 +192,7 @@ std::vector<LoadOp> loads_of(const Program& program);
 /// Returns, for each op, the earlier ops that must end before it may start. An op waits for an
 /// earlier op if both touch a byte and at least one of them writes that byte. The earlier op is
 /// left out if an op in between writes the same bytes, since that op has waited for it. Requires
-/// placed buffers. For machines with concurrent streams.
+/// that plan_buffers() has placed the buffers. Machines with concurrent streams need dependences.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan

@@ -18,8 +18,8 @@ std::vector<std::string> names_of(const Transports& transports) {
   std::set<std::string> names{std::string()};
   for (const auto& [transfer, by_size] : transports.transfers)
     for (const auto& [bytes, transport] : by_size) names.insert(transport);
-  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(), "{} transports",
-            names.size());
+  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(),
+            "found {} transports, more than a TransportId can number", names.size());
   return {names.begin(), names.end()};
 }
 
@@ -31,7 +31,8 @@ TransportId find_transport(const Program& program, const Transports& transports,
   if (known == transports.transfers.end()) return 0;
   const auto beyond = std::ranges::upper_bound(known->second, bytes, {},
                                                [](const auto& entry) { return entry.first; });
-  SP_ASSERT(beyond != known->second.begin(), "{}: transports do not begin at 0 bytes", transfer);
+  SP_ASSERT(beyond != known->second.begin(), "the transports of {} do not begin at 0 bytes",
+            transfer);
   return static_cast<TransportId>(std::ranges::find(program.transports, (beyond - 1)->second) -
                                   program.transports.begin());
 }
@@ -51,7 +52,8 @@ std::string transfer_key(const CollectiveOp& collective, const Topology& placeme
 }
 
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement) {
-  SP_ASSERT(!placement.empty(), "no placement of ranks {} and {}", rank, peer);
+  SP_ASSERT(!placement.empty(),
+            "the plan has no placement, which a message from rank {} to rank {} needs", rank, peer);
   const int innermost = placement.size() == 1 ? std::numeric_limits<int>::max() : placement.back();
   if (rank / innermost != peer / innermost) return "messages across";
   return std::min(bytes.out, bytes.in).value > 0 ? "messages" : "messages one way";

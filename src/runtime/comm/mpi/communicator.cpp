@@ -1,7 +1,7 @@
 // The communicator over MPI. Calls block unless overlap is wanted, because Open MPI is fastest with
-// blocking, in-place collectives between the cores of one node. With overlap, exchanges and sums of
-// gradients do not block; poll() or synchronize() completes them. All other collectives always
-// block, because the next kernel needs their results.
+// blocking, in-place collectives between the cores of one node. With overlap, exchanges and
+// all-reduces of gradients do not block; poll() or synchronize() completes them. All other
+// collectives always block, because the next kernel needs their results.
 //
 // Reduce-scatter is a pairwise exchange of messages (Thakur, Rabenseifner and Gropp, see
 // model/cost/collective_cost.hpp). Open MPI's own reduce-scatter allocates a copy of the whole
@@ -32,8 +32,8 @@ namespace {
 /// One MPI call moves at most INT_MAX items, so longer buffers move in pieces of this many items.
 constexpr std::int64_t piece_items = std::int64_t{1} << 30;
 
-/// Bytes that a reduce-scatter receives before it adds them: few enough to stay in the cache, and
-/// enough to make a message's fixed cost negligible.
+/// Number of bytes that a reduce-scatter receives before it adds them. The number is small enough
+/// for the cache, and large enough to make the fixed cost of a message negligible.
 constexpr std::int64_t reduced_at_once = 512 << 10;
 
 void check(int code, const char* call, int rank) {
@@ -45,7 +45,8 @@ void check(int code, const char* call, int rank) {
                                        std::string(text, static_cast<std::size_t>(length))));
 }
 
-/// Returns MPI's type. MPI has no 16-bit floating types, so they are sent as integers of that size.
+/// Returns MPI's type. MPI has no 16-bit floating-point types, so F16 and BF16 are sent as 16-bit
+/// integers.
 MPI_Datatype mpi_type(DataType type) {
   switch (type) {
     case DataType::F32: return MPI_FLOAT;
@@ -78,8 +79,8 @@ MPI_Op mpi_sum(DataType type) {
                                   : MPI_SUM;
 }
 
-/// Returns a tag by which MPI_Comm_create_group tells concurrent calls apart. It depends only on
-/// the group, so all members use the same.
+/// Returns a tag by which MPI_Comm_create_group tells concurrent calls apart. The tag depends only
+/// on the group, so all members use the same tag.
 int group_tag(const std::vector<int>& ranks) {
   // MPI guarantees tags up to 32767.
   return static_cast<int>(Fnv1a().add_each(ranks).value() % 32767U);
@@ -149,12 +150,13 @@ class MpiCommunicator final : public Communicator {
 
  private:
   struct Members {
-    MPI_Comm comm = MPI_COMM_NULL;  ///< null for a group of one, which needs none
+    MPI_Comm comm = MPI_COMM_NULL;  ///< null for a group of one rank, which needs none
     int size = 1;
     int index = 0;  ///< this rank's index among the members
   };
 
-  /// The requests under way on a stream. The vectors are kept, so that only first calls allocate.
+  /// The requests under way on a stream. The vectors are kept, so that only the first calls
+  /// allocate memory.
   struct Pending {
     struct Arrival {
       std::size_t request;
@@ -191,8 +193,8 @@ class MpiCommunicator final : public Communicator {
 
   int rank_ = 0;
   int size_ = 1;
-  MPI_Comm exchanges_ =
-      MPI_COMM_NULL;  ///< for exchanges only, so that their tags never match a reduce-scatter's
+  /// for exchanges only, so that their tags never match the tag of a reduce-scatter
+  MPI_Comm exchanges_ = MPI_COMM_NULL;
   std::vector<std::byte> arriving_ = std::vector<std::byte>(reduced_at_once);
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
@@ -204,9 +206,10 @@ class MpiCommunicator final : public Communicator {
 Communicator::Group MpiCommunicator::group(const std::vector<int>& ranks) {
   const auto known = handles_.find(ranks);
   if (known != handles_.end()) return known->second;
-  SP_ASSERT(std::is_sorted(ranks.begin(), ranks.end()), "{} ranks, not ascending", ranks.size());
+  SP_ASSERT(std::is_sorted(ranks.begin(), ranks.end()), "the {} ranks of a group are not ascending",
+            ranks.size());
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
-  SP_ASSERT(place != ranks.end(), "rank {} is not in its group", rank_);
+  SP_ASSERT(place != ranks.end(), "rank {} asks for a group that does not contain it", rank_);
   Members members{MPI_COMM_NULL, static_cast<int>(ranks.size()),
                   static_cast<int>(place - ranks.begin())};
   if (members.size > 1) {
@@ -292,8 +295,8 @@ bool MpiCommunicator::poll(Stream stream) {
   return done;
 }
 
-/// Checks the requests of a stream, and clears them. All have ended; `code` is the result of
-/// `call`, which completed them.
+/// Checks the requests of a stream, and clears them. All requests have ended. `code` is the result
+/// of `call`, which completed them.
 void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call) const {
   const Cleared cleared{ended};
   if (code == MPI_ERR_IN_STATUS)
@@ -305,8 +308,8 @@ void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call)
     check(MPI_Get_count(&ended.statuses[request], MPI_BYTE, &bytes), "MPI_Get_count", rank_);
     if (bytes != expected)
       throw CommunicationError(
-          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank_,
-                      expected, tag, ended.statuses[request].MPI_SOURCE, bytes));
+          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {} bytes",
+                      rank_, expected, tag, ended.statuses[request].MPI_SOURCE, bytes));
   }
 }
 
@@ -317,8 +320,8 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
   for (std::int64_t count : counts) {
     if (displaced_.total + count > INT_MAX)
       throw CommunicationError(fmt::format(
-          "rank {}: a collective over more than {} elements is beyond what MPI calls can count",
-          rank_, INT_MAX));
+          "rank {}: a collective has more than {} elements, which MPI calls cannot count", rank_,
+          INT_MAX));
     displaced_.counts.push_back(static_cast<int>(count));
     displaced_.begins.push_back(static_cast<int>(displaced_.total));
     displaced_.total += count;
@@ -326,8 +329,8 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
   return displaced_;
 }
 
-/// Pairwise exchange. In round k each rank sends a piece to the member k places after it, and
-/// receives a term of its own piece from the member k places before it.
+/// Reduces by pairwise exchange. In round k each rank sends a piece to the member k places after
+/// it, and receives a term of its own piece from the member k places before it.
 void MpiCommunicator::reduce_scatter(Stream, Group group, const void* input, void* output,
                                      std::span<const std::int64_t> counts, DataType type) {
   const auto [comm, size, index] = members(group);

@@ -31,7 +31,7 @@ void NcclHandle::abort() noexcept {
   if (comm == nullptr) return;
   try {
     aborting_ = std::thread([comm] { ncclCommAbort(comm); });
-  } catch (const std::system_error&) {  // the system has no more threads
+  } catch (const std::system_error&) {  // the system cannot start a thread
     ncclCommAbort(comm);
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Owns one non-blocking communicator of NCCL. NCCL's calls may return while they are in progress;
+// Owns one non-blocking communicator of NCCL. NCCL's calls may return while they are in progress.
 // settle() waits for their end, up to a time limit.
 #include <nccl.h>
 
@@ -25,8 +25,8 @@ class Deadline {
 
 class NcclHandle {
  public:
-  /// Takes ownership of a communicator made with blocking = 0; null if it could not be made.
-  /// `patience` limits each wait.
+  /// Takes ownership of a communicator made with blocking = 0. `comm` is null if the communicator
+  /// could not be made. `patience` limits each wait.
   NcclHandle(ncclComm_t comm, Seconds patience)
       : comm_(comm), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
   /// Waits for calls under way; aborts them if an exception destroys this object, or if the other
@@ -37,8 +37,8 @@ class NcclHandle {
 
   ncclComm_t comm() const { return comm_; }
   /// Waits for the end of a call that returned `started`. Returns the call's result, or
-  /// ncclInProgress if the call did not end in time. Must return before the communicator's next
-  /// call.
+  /// ncclInProgress if the call did not end in time. settle() must return before the communicator's
+  /// next call.
   ncclResult_t settle(ncclResult_t started) const;
   /// Returns an error that occurred asynchronously, or ncclSuccess.
   ncclResult_t state() const;

@@ -33,19 +33,20 @@ ncclDataType_t nccl_type(DataType type) {
     case DataType::BF16: return ncclBfloat16;
     case DataType::I32: return ncclInt32;
   }
-  SP_ASSERT(false, "no NCCL type for {}", name_of(type));
+  SP_ASSERT(false, "NCCL has no type for {}", name_of(type));
   return ncclNumTypes;
 }
 
 std::string text_of(ncclResult_t result, ncclComm_t comm) {
-  const std::string last = ncclGetLastError(comm);  // null: the last error of the process
+  // If `comm` is null, this is the last error of the process.
+  const std::string last = ncclGetLastError(comm);
   return last.empty() ? ncclGetErrorString(result)
                       : fmt::format("{}: {}", ncclGetErrorString(result), last);
 }
 
 bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
 
-/// Returns the first failure of the two, else the last result.
+/// Returns `first` if it is a failure, else `last`.
 ncclResult_t worse(ncclResult_t first, ncclResult_t last) { return failed(first) ? first : last; }
 
 template <class T>
@@ -97,8 +98,9 @@ class NcclCommunicator final : public Communicator {
  private:
   struct Members {
     std::vector<int> ranks;
-    int index = 0;                           ///< this rank's index among the members
-    std::array<NcclHandle*, 3> by_stream{};  ///< null: no collectives on that stream
+    int index = 0;  ///< this rank's index among the members
+    /// null for a stream on which the group has no collectives
+    std::array<NcclHandle*, 3> by_stream{};
   };
   /// The latest call on a stream, for error messages.
   struct Call {
@@ -106,7 +108,7 @@ class NcclCommunicator final : public Communicator {
     int tag = -1;  ///< tag of an exchange; -1 for other calls
     std::vector<int> ranks;
     std::int64_t under_way = 0;            ///< number of calls that may not have ended
-    Backend::Event ready = Backend::none;  ///< the end of the kernels before the call
+    Backend::Event ready = Backend::none;  ///< when the kernels before the call end
   };
 
   cudaStream_t native(Stream stream) const {
@@ -197,7 +199,8 @@ Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
   const auto [name, fresh] = names_.try_emplace(ranks, static_cast<Group>(members_.size()));
   if (fresh) {
     const auto place = std::find(ranks.begin(), ranks.end(), rank());
-    SP_ASSERT(place != ranks.end(), "rank {} is not in its group {}", rank(), ranks);
+    SP_ASSERT(place != ranks.end(), "rank {} is not in the group {}, which it asks for", rank(),
+              ranks);
     members_.push_back({ranks, static_cast<int>(place - ranks.begin()), {}});
   }
   return name->second;
@@ -205,7 +208,7 @@ Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
 
 NcclHandle& NcclCommunicator::handle(const Members& members, Stream stream) const {
   NcclHandle* found = members.by_stream[static_cast<std::size_t>(stream)];
-  SP_ASSERT(found, "ranks {} did not announce collectives on stream {}", members.ranks,
+  SP_ASSERT(found, "the group of ranks {} has no communicator for stream {}", members.ranks,
             static_cast<int>(stream));
   return *found;
 }
@@ -345,7 +348,7 @@ void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, St
                               ? fmt::format("no answer within {:g} s", options_.timeout.value)
                               : "NCCL: " + text_of(result, handle ? handle->comm() : nullptr);
   const std::string more =
-      under_way > 1 ? fmt::format(" ({} calls before it are under way)", under_way - 1) : "";
+      under_way > 1 ? fmt::format(" ({} earlier calls are under way)", under_way - 1) : "";
   for (const auto& each : handles_) each->abort();
   throw CommunicationError(fmt::format("rank {}: {}: {}{}", rank(), what, why, more));
 }
@@ -361,8 +364,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Ba
                                                      const std::vector<CollectiveGroup>& groups,
                                                      const NcclOptions& options) {
   if (backend.native_stream(Stream::Halo) == nullptr)
-    throw EnvironmentError(
-        fmt::format("NCCL moves memory of CUDA devices: the {} backend has none", backend.name()));
+    throw EnvironmentError(fmt::format(
+        "NCCL moves data between CUDA devices, but the {} backend has none", backend.name()));
   check_device();
   return std::make_unique<NcclCommunicator>(bootstrap, backend, groups, options);
 }

@@ -13,10 +13,10 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// Lists the pieces of a reduce-scatter or an all-gather if they differ in size; empty pieces are
-/// left out. The collective is then a reduction to, or a broadcast from, each member with a piece.
-/// The list is empty if all pieces are equal: NCCL's own collective applies. `pieces` is an
-/// argument so that repeated calls do not allocate.
+/// Stores in `pieces` the pieces of a reduce-scatter or an all-gather, without empty pieces, if
+/// they differ in size. The collective is then a reduction to, or a broadcast from, each member
+/// with a piece. If all pieces are equal, the list is empty, and NCCL's own collective applies. The
+/// caller keeps `pieces`, so that repeated calls do not allocate memory.
 inline void split_pieces(std::span<const std::int64_t> counts, std::vector<Piece>& pieces) {
   pieces.clear();
   bool equal = true;

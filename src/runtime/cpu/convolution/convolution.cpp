@@ -19,8 +19,8 @@ void fill_rows(const float* row, float* rows, std::int64_t count, std::int64_t c
   for (std::int64_t i = 0; i < count; ++i) std::copy_n(row, columns, rows + i * columns);
 }
 
-/// The buffers are matrices as stored: x is rows x inner, the weights are columns x inner, and y is
-/// rows x columns. No operand is reordered.
+/// Computes the forward pass as one matrix product. As stored, x is a matrix of rows x inner, the
+/// weights are columns x inner, and y is rows x columns. No operand is reordered.
 void multiply_forward(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   if (kernel.as<ConvolutionAttributes>().bias)
@@ -84,9 +84,9 @@ std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   }
 }
 
-/// Whether a kernel is fast. Kernels of this backend's own routes are. The slow implementations of
-/// oneDNN are plain loops ("ref") and matrix products of windows unfolded sample by sample
-/// ("gemm").
+/// Whether a kernel is fast. Kernels of this backend's own routes are fast. The slow
+/// implementations of oneDNN are plain loops ("ref") and matrix products of windows unfolded sample
+/// by sample ("gemm").
 bool is_fast(const HostKernel& kernel, Route route) {
   const bool own =
       route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;

@@ -71,8 +71,8 @@ struct Problem {
 /// Whether oneDNN handles the kernel's extents safely. Version 2.6.3 stores extents, strides and
 /// the byte sizes of one sample and of the weights as ints, without a check. Beyond the range of an
 /// int, its constructors divide by zero or fault. The library also generates unrolled code for each
-/// row of a window. Generating the code takes time proportional to the square of the row's length:
-/// 2 s at 512.
+/// row of a window. Generating the code takes time proportional to the square of the row's length,
+/// for example 2 s for a length of 512.
 bool is_within_library(const Kernel& kernel) {
   constexpr std::int64_t most_elements = (std::int64_t{1} << 31) / size_of(DataType::F32);
   constexpr std::int64_t longest_window = 512;
@@ -233,7 +233,8 @@ class ConvolutionPrimitive : public HostKernel {
     }
   };
 
-  /// An operand: `outside` as the backend stores it, `inside` as the primitive expects it.
+  /// An operand of the primitive. `outside` is the operand as the backend stores it, and `inside`
+  /// is the operand as the primitive expects it.
   struct Port {
     std::size_t index;
     memory outside, inside;
@@ -273,7 +274,8 @@ class ConvolutionPrimitive : public HostKernel {
       const dnnl::reorder::primitive_desc description(
           engine(), inwards ? outside : inside, engine(), inwards ? inside : outside, attributes());
       SP_ASSERT(description.scratchpad_desc().get_size() == 0,
-                "a reorder of {} bytes needs scratch memory", outside.get_size());
+                "a oneDNN reorder of {} bytes needs scratch memory, but gets none",
+                outside.get_size());
       port.inside = memory(inside, engine(), DNNL_MEMORY_NONE);
       const memory &from = inwards ? port.outside : port.inside,
                    &to = inwards ? port.inside : port.outside;
@@ -331,7 +333,7 @@ std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route) {
     return std::make_unique<ConvolutionPrimitive>(kernel, route);
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_out_of_memory)
-      throw EnvironmentError("out of memory while preparing " + kernel.key());
+      throw EnvironmentError("out of memory while preparing the kernel " + kernel.key());
     return nullptr;
   }
 }

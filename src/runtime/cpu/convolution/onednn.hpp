@@ -5,7 +5,7 @@
 
 namespace stratplan::cpu {
 
-/// Returns the library's version and instruction set: "oneDNN 2.6.3, AVX2".
+/// Returns the library's version and instruction set, for example "oneDNN 2.6.3, AVX2".
 std::string library_text();
 bool has_avx512();
 

@@ -9,8 +9,8 @@ namespace {
 
 using reference::Index;
 
-/// Numbers of channels and filters of one group, number of taps of a window, and offsets of the
-/// group in x and in the weights.
+/// Holds the numbers of channels and filters per group, and the number of taps of a window. Finds
+/// the channels that a filter reads, and the filter's weights.
 struct Groups {
   explicit Groups(const Kernel& kernel)
       : channels(kernel.x[Axis::C] / kernel.as<ConvolutionAttributes>().groups),
@@ -26,8 +26,8 @@ struct Groups {
   std::int64_t channels, filters, taps;
 };
 
-/// Returns the index of the first channel at the i-th position of a tensor, counted through N, D,
-/// H, W.
+/// Returns the index of the first channel at the i-th position of a tensor. Positions are counted
+/// through N, D, H, W.
 Index position(const Shape& shape, std::int64_t i) {
   const std::int64_t w = shape[Axis::W], h = shape[Axis::H], d = shape[Axis::D];
   return {i / (w * h * d), 0, i / (w * h) % d, i / w % h, i % w};

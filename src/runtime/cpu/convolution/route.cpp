@@ -49,8 +49,9 @@ bool is_point(const Kernel& kernel) {
 // A blocked convolution without its reorders is faster than a channels-last one. Whether the gain
 // exceeds the cost of the reorders depends on the multiply-adds per element moved. Unfolded
 // convolutions gain where the library's generated kernels are weak: filter gradients, strides, and
-// rows shorter than a block of registers. Milliseconds on both cores at once, in the order channels
-// last / blocked / unfolded:
+// rows shorter than a block of registers. The next table gives milliseconds on two cores at once,
+// in the order channels last, blocked, unfolded. Its columns name the window, /stride,
+// channels-filters and extent:
 //             3x3 64-64 56^2   3x3/2 512-512 14^2   1x1/2 1024-2048 14^2   3x3x3 16-32 64^3
 //   filter    19.1 15.6 12.1   23.6 18.4 11.5       21.0 17.1 10.5         176 263 121
 //             3x3 64-64 56^2   3x3/2 512-512 14^2   3x3 512-512 7^2        3x3x3 16-32 64^3
@@ -75,9 +76,9 @@ Route point_route(const Kernel& kernel) {
   }
 }
 
-/// Whether there are enough outputs for Winograd's transform to pay. Transforming the filters takes
-/// as much work as about 200 outputs. A filter gradient reads and writes its transformed sums for
-/// each plane, so planes must be large too.
+/// Whether there are enough outputs for Winograd's transform to pay off. Transforming the filters
+/// takes as much work as about 200 outputs. A filter gradient reads and writes its transformed sums
+/// for each plane, so planes must be large too.
 bool winograd_pays(const Kernel& kernel) {
   const std::int64_t plane = kernel.y[Axis::N] * kernel.y[Axis::H] * kernel.y[Axis::W];
   return plane * kernel.y[Axis::D] >= 320 &&

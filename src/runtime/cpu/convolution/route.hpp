@@ -2,7 +2,7 @@
 // The routes by which the cpu backend computes a convolution. The plan names the route that the
 // profile measured as the fastest. If the plan names no route, a fixed rule chooses one. No route
 // is timed at run time, so that all ranks and all runs use the same route. Activations are stored
-// channels last. A blocked or planar route reorders activations on the way in and out; the route's
+// channels last. A blocked or planar route reorders activations on the way in and out. The route's
 // measured time includes the reorders.
 #include <optional>
 #include <string_view>
@@ -44,7 +44,7 @@ struct MatrixShape {
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel);
 
 /// Returns the routes to try if the plan names no route, the preferred route first. `wide_vectors`:
-/// the processor has AVX-512, for which the library has better channels-last kernels.
+/// whether the processor has AVX-512, for which oneDNN has better channels-last kernels.
 std::vector<Route> routes(const Kernel& kernel, bool wide_vectors);
 
 }  // namespace stratplan::cpu

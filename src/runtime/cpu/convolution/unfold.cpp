@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::int64_t rows_at_once = 512;
 
-/// The kernel as a matrix product: a row per output position, a column per tap and channel.
+/// The shape of the unfolded windows as a matrix, with one row per output position and one column
+/// per tap and channel.
 struct Unfolded {
   std::int64_t rows, columns, filters;
   explicit Unfolded(const Kernel& kernel)

@@ -46,10 +46,10 @@ struct Pass {
     return position >= 0 && position < in[Axis::D] ? position : -1;
   }
 
-  /// Returns the number of tiles of a full band. The next functions return numbers of floats:
-  /// transformed inputs and transformed outputs of one plane of a band, transformed filters, and
-  /// all together.
+  /// Returns the number of tiles of a full band.
   std::int64_t tiles() const { return rows_of_tiles * tiles_w; }
+  // The next four functions return numbers of floats. They count the transformed inputs and the
+  // transformed outputs of one plane of a band, the transformed filters, and all of them together.
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
   std::int64_t filters_size() const { return depth.kernel * points * in[Axis::C] * out[Axis::C]; }
@@ -68,11 +68,11 @@ struct Pass {
   Window depth;
   std::int64_t pad_h, pad_w;
   std::int64_t tiles_h, tiles_w;
-  /// number of planes of transformed inputs that the workspace holds: each until the last output
-  /// plane that reads it
+  /// number of planes of transformed inputs that the workspace holds. Each plane stays until the
+  /// last output plane that reads it is computed.
   std::int64_t planes_held;
-  /// rows of tiles in a band: few enough for the band to stay in a cache, but enough for the reads
-  /// of the filters to pay
+  /// rows of tiles in a band. They are few enough for the band to stay in a cache, but so many that
+  /// reading the filters pays off.
   std::int64_t rows_of_tiles;
 };
 
@@ -129,8 +129,8 @@ SP_INLINE void load_points(const float* from, std::int64_t stride, Float8 (&valu
     for (int j = 0; j < size; ++j) values[i][j] = load8(from + (i * size + j) * stride);
 }
 
-/// The memory layout of a transformed tensor at one point: rows of channels for a left operand,
-/// panels of sixteen channels for a right operand.
+/// The memory layout of a transformed tensor at one point. The tensor lies in rows of channels
+/// (as_rows) or in panels of sixteen channels (as_panels).
 struct Layout {
   std::int64_t tile, sixteen;  ///< distances of neighbouring tiles and panels, in floats
   std::int64_t place(std::int64_t index, std::int64_t channel) const {
@@ -140,7 +140,7 @@ struct Layout {
 Layout as_rows(std::int64_t channels) { return {channels, panel_columns}; }
 Layout as_panels(std::int64_t tiles) { return {panel_columns, tiles * panel_columns}; }
 
-/// Transforms one tile of size x size positions to 36 points, `stride` floats apart.
+/// Transforms one tile of size x size positions to 36 points. The points lie `stride` floats apart.
 template <int size, class Transform>
 SP_INLINE void transform_positions(const float* data, const Plane& plane, std::int64_t h,
                                    std::int64_t w, std::int64_t index, Layout layout, float* to,
@@ -368,9 +368,10 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// The filter gradient. Products are summed over tiles in the transformed domain, then transformed
-/// back and added to the gradient. Transformed numbers are larger and cancel, so a sum is flushed
-/// as soon as it covers `most_pending` tiles.
+/// Computes the filter gradient. Products are summed over tiles in the transformed domain. The sums
+/// are then transformed back and added to the gradient. Transformed numbers are larger and partly
+/// cancel, which costs digits. A sum is therefore flushed as soon as it covers `most_pending`
+/// tiles.
 class FilterGradient {
  public:
   FilterGradient(const Pass& pass, const Scratch& scratch, float* dweights)
@@ -463,7 +464,8 @@ bool suits_winograd(const Kernel& kernel) {
 }
 
 std::unique_ptr<HostKernel> make_winograd(const Kernel& kernel) {
-  SP_ASSERT(suits_winograd(kernel), "{}", kernel.key());
+  SP_ASSERT(suits_winograd(kernel), "Winograd's transform does not apply to the kernel {}",
+            kernel.key());
   const auto function =
       kernel.kind == KernelKind::ConvolutionBackwardFilter ? winograd_backward_filter : convolve;
   return std::make_unique<FunctionKernel>(kernel, function, "winograd 4x4",

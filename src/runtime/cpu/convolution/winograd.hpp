@@ -7,8 +7,9 @@
 
 namespace stratplan::cpu {
 
-/// Whether the transforms apply: windows of 3 x 3 along H and W with stride 1, dilation 1 and a
-/// padding of at most 2, and channels and filters that are multiples of 16.
+/// Whether the transforms apply. They require windows of 3 x 3 along H and W with stride 1,
+/// dilation 1 and at most 2 elements of padding before x. Channels and filters must be multiples of
+/// 16.
 bool suits_winograd(const Kernel& kernel);
 /// Prepares any of the three passes. Requires suits_winograd(kernel) and one group.
 std::unique_ptr<HostKernel> make_winograd(const Kernel& kernel);

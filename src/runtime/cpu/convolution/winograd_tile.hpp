@@ -1,8 +1,8 @@
 #pragma once
-// Winograd's minimal filtering F(4x4, 3x3): 4 x 4 outputs of a 3 x 3 window from 6 x 6 inputs by 36
-// multiplications instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural
-// Networks", CVPR 2016, section 4.2). With the transforms B (of inputs d), G (of filters g) and A
-// (of outputs),
+// Winograd's minimal filtering F(4x4, 3x3) computes 4 x 4 outputs of a 3 x 3 window from 6 x 6
+// inputs by 36 multiplications instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", CVPR 2016, section 4.2). With the transforms B of the inputs d, G of the
+// filters g, and A of the outputs:
 //   y = A^T [ (G g G^T) . (B^T d B) ] A,   so   dg = G^T [ (A dy A^T) . (B^T d B) ] G,
 // where . multiplies element by element. Each transform below is one of these matrices times a
 // vector, for eight channels at once.
@@ -27,11 +27,11 @@ constexpr auto n1 = static_cast<float>(near), n2 = static_cast<float>(near * nea
 constexpr auto f1 = static_cast<float>(far), f2 = static_cast<float>(far * far),
                f3 = static_cast<float>(far * far * far);
 constexpr auto both = static_cast<float>(near * near + far * far);
-/// 1 / the product of the differences between one point and the other finite points.
+/// The reciprocal of the product of the differences between one point and the other finite points.
 constexpr auto of_near = static_cast<float>(1 / (2 * near * near * (near * near - far * far)));
 constexpr auto of_far = static_cast<float>(1 / (2 * far * far * (far * far - near * near)));
 
-/// B^T d
+/// Computes B^T d.
 struct TransformInput {
   SP_INLINE void operator()(const Float8* d, Float8* v) const {
     const Float8 near_even = d[4] - f2 * d[2], near_odd = n1 * (d[3] - f2 * d[1]),
@@ -45,7 +45,7 @@ struct TransformInput {
   }
 };
 
-/// G g
+/// Computes G g.
 struct TransformFilter {
   SP_INLINE void operator()(const Float8* g, Float8* u) const {
     const Float8 near_even = of_near * (g[0] + n2 * g[2]), near_odd = of_near * n1 * g[1],
@@ -59,7 +59,7 @@ struct TransformFilter {
   }
 };
 
-/// A^T m
+/// Computes A^T m.
 struct TransformOutput {
   SP_INLINE void operator()(const Float8* m, Float8* y) const {
     const Float8 near_even = m[1] + m[2], near_odd = m[1] - m[2], far_even = m[3] + m[4],
@@ -71,7 +71,7 @@ struct TransformOutput {
   }
 };
 
-/// A dy
+/// Computes A dy.
 struct TransformOutputGradient {
   SP_INLINE void operator()(const Float8* y, Float8* m) const {
     const Float8 near_even = y[0] + n2 * y[2], near_odd = n1 * y[1] + n3 * y[3],
@@ -85,7 +85,7 @@ struct TransformOutputGradient {
   }
 };
 
-/// G^T u
+/// Computes G^T u.
 struct TransformFilterGradient {
   SP_INLINE void operator()(const Float8* u, Float8* g) const {
     const Float8 near_even = of_near * (u[1] + u[2]), far_even = of_far * (u[3] + u[4]);

@@ -33,7 +33,8 @@ Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type)
   return copy;
 }
 
-/// An own kernel as a part of a convolution. Without a kernel, run() does nothing.
+/// One of this project's kernels as a part of a convolution. If there is no kernel, run() does
+/// nothing.
 class Part {
  public:
   Part() = default;
@@ -89,7 +90,7 @@ class Behind {
 };
 
 /// A convolution without work for cuDNN, because the windows read only padding or the output is
-/// empty. Outputs are the bias with the activation applied; gradients are zero.
+/// empty. Outputs are the bias with the activation applied. Gradients are zero.
 class EmptyConvolution : public CudaKernel {
  public:
   explicit EmptyConvolution(const Kernel& kernel) : behind_(kernel) {
@@ -215,8 +216,8 @@ std::unique_ptr<CudaKernel> make_convolution(const Kernel& described, const std:
       choice.empty() ? first_plan(read.kernel, arithmetic, target, [](const Plan&) { return true; })
                      : plan_named(choice, read.kernel, arithmetic, target);
   if (!plan && choice.empty())
-    throw EnvironmentError(
-        fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
+    throw EnvironmentError(fmt::format("cuDNN has no execution plan for the kernel {} in {}",
+                                       kernel.key(), name_of(arithmetic)));
   if (!plan)
     throw EnvironmentError(fmt::format(
         "the plan computes the kernel {} with the implementation {}, which cuDNN does not "

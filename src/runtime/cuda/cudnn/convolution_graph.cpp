@@ -10,8 +10,8 @@
 namespace stratplan::cudnn {
 namespace {
 
-/// Whether the description for cuDNN has a depth axis. cuDNN requires two or three spatial axes;
-/// depth is left out where all extents along it are 1 and nothing is padded.
+/// Whether the description for cuDNN has a depth axis. cuDNN requires two or three spatial axes.
+/// Depth is left out if all extents along it are 1 and nothing is padded.
 bool has_depth(const Kernel& kernel) {
   const Window& window = kernel.windows()[0];
   return kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || window.kernel != 1 ||

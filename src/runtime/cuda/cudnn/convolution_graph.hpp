@@ -22,13 +22,14 @@ enum TensorId : std::int64_t { x_id = 1, weights_id = 2, y_id = 3 };
 /// buffer, or at any column if the buffer has only one row.
 std::int64_t address_alignment(const Shape& shape, Arithmetic arithmetic);
 
-/// Returns cuDNN's graph of a convolution, forward or backward. Requires the kernel of a Cropped.
+/// Returns cuDNN's graph of one pass of a convolution. Requires a kernel that cropped() returned.
 /// Throws EnvironmentError if cuDNN rejects the description.
 Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Target& target);
 
 /// An engine and its settings.
 struct EngineConfig {
-  /// engine and knobs by cuDNN's numbers, which are the same in each run: "eng22{k2=10,k14=3}"
+  /// engine and knobs by cuDNN's numbers, which are the same in each run, for example
+  /// "eng22{k2=10,k14=3}"
   std::string name;
   std::int64_t engine = 0;
   bool tensor_cores = false;
@@ -43,10 +44,10 @@ struct Plan {
   Descriptor descriptor;
 };
 
-/// Calls `visit` with the engines that the heuristics propose, until `visit` returns true. Each
-/// engine is visited once, the best guess first. Leaves out engines that do not compute as
-/// `arithmetic` says and engines whose sums are not repeatable. Asks the heuristics one after the
-/// other, and only as many as needed.
+/// Calls `visit` with the engines and settings that the heuristics propose, until `visit` returns
+/// true. Each engine with its settings is visited once, the best guess first. Leaves out engines
+/// that do not compute as `arithmetic` says and engines whose sums are not repeatable. Asks the
+/// heuristics one after the other, and only as many as needed.
 void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target,
                    const std::function<bool(const EngineConfig&)>& visit);
 
@@ -54,10 +55,10 @@ void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target&
 /// fails to make the plan. Some engines are compiled only in this call.
 std::optional<Plan> execution_plan(const EngineConfig& config, const Target& target);
 
-/// Returns the first plan for which `suits` returns true; nothing if there is none.
+/// Returns the first plan for which `suits` returns true, or nothing if there is no such plan.
 std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target,
                                const std::function<bool(const Plan&)>& suits);
-/// Returns the plan of that name (EngineConfig::name); nothing if there is none.
+/// Returns the plan whose EngineConfig::name is `name`, or nothing if there is no such plan.
 std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic,
                                const Target& target);
 /// Returns all plans, except the plans of engines that are compiled at run time and proposed after

@@ -14,8 +14,9 @@ Cropped cropped(const Kernel& kernel) {
     const std::int64_t before = std::max<std::int64_t>(0, -window.pad_before);
     const std::int64_t end = (kernel.y[axis] - 1) * window.stride + window.span() -
                              window.pad_before;  // end of the last window in x
-    SP_ASSERT(end <= extent + window.pad_after, "{}: axis {} ends at {} of {}", kernel.key(),
-              axis_names[static_cast<std::size_t>(axis)], end, extent);
+    SP_ASSERT(end <= extent + window.pad_after,
+              "{}: the windows along axis {} end at {}, beyond the extent {} of x and its padding",
+              kernel.key(), axis_names[static_cast<std::size_t>(axis)], end, extent);
     const std::int64_t unread = std::max<std::int64_t>(0, extent - end);
     const std::int64_t after = unread < window.stride ? 0 : unread;
     result.whole = result.whole && before == 0 && after == 0;

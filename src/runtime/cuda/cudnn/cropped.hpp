@@ -11,9 +11,9 @@ namespace stratplan::cudnn {
 
 /// A convolution on the part of x that its windows reach.
 struct Cropped {
-  Kernel kernel;                                ///< its x is the cropped part; no padding below 0
+  Kernel kernel;                                ///< of the cropped part, without negative padding
   std::array<std::int64_t, axis_count> from{};  ///< where the cropped part begins in x
-  bool whole = true;                            ///< the cropped part is all of x
+  bool whole = true;                            ///< whether the cropped part is all of x
 };
 /// Returns the cropped convolution. Requires windows that fit into the padded x.
 Cropped cropped(const Kernel& kernel);

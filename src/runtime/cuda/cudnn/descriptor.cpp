@@ -29,7 +29,8 @@ std::string described(cudnnStatus_t status) {
 bool is_unsupported(cudnnStatus_t status) {
   return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
 }
-/// Also true for the codes above "not supported": internal errors and failures of the driver.
+/// Whether cuDNN does not support the description, or fails on it. The codes above "not supported"
+/// are internal errors and failures of the driver.
 bool is_unable(cudnnStatus_t status) { return status >= CUDNN_STATUS_NOT_SUPPORTED; }
 
 }  // namespace

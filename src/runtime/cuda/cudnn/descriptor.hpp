@@ -14,8 +14,8 @@
 
 namespace stratplan::cudnn {
 
-/// Throws EnvironmentError if `status` is a failure: "cuDNN: finalizing a tensor:
-/// CUDNN_STATUS_BAD_PARAM: ...".
+/// Throws EnvironmentError if `status` is a failure. A message is "cuDNN: finalizing a tensor:
+/// CUDNN_STATUS_BAD_PARAM: ...", where `doing` is "finalizing a tensor".
 void check(cudnnStatus_t status, const std::string& doing);
 
 /// The reason why cuDNN does not support a valid description. The reason is a value, not an error,
@@ -60,7 +60,7 @@ inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendBehavior
 /// A descriptor with shared ownership: copies refer to the same descriptor.
 class Descriptor {
  public:
-  /// `what` names the descriptor in messages: "the tensor x".
+  /// `what` names the descriptor in messages, for example "the tensor x".
   Descriptor(cudnnBackendDescriptorType_t type, std::string what);
 
   template <class T>
@@ -80,8 +80,8 @@ class Descriptor {
   }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other);
 
-  /// Finalizes the descriptor. Only then may attributes be read and other descriptors refer to it.
-  /// Throws EnvironmentError if the description is wrong.
+  /// Finalizes the descriptor. Only then may its attributes be read, and may other descriptors
+  /// refer to it. Throws EnvironmentError if the description is wrong.
   Descriptor& finalize();
   /// Like finalize(), but returns the reason if cuDNN does not support the description.
   std::optional<Unsupported> finalize_if_supported();
@@ -105,8 +105,9 @@ class Descriptor {
     return value;
   }
   /// Returns the descriptors to which an attribute refers. The returned descriptors keep this
-  /// descriptor alive, because they may be parts of it. `what` names them in messages. `at_most`:
-  /// the largest number of descriptors if cuDNN does not report their number, else 0.
+  /// descriptor alive, because they may be parts of it. `what` names the returned descriptors in
+  /// messages. `at_most`: the largest number of descriptors if cuDNN does not report their number,
+  /// else 0.
   std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name,
                                       cudnnBackendDescriptorType_t type, const std::string& what,
                                       std::int64_t at_most = 0) const;

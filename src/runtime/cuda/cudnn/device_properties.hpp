@@ -8,7 +8,7 @@
 
 namespace stratplan::cudnn {
 
-/// The properties in which devices of the Hopper generation differ; all others are equal.
+/// The properties in which devices of the Hopper generation differ. All other properties are equal.
 struct DeviceProperties {
   std::string name;
   std::int64_t multiprocessors = 0;

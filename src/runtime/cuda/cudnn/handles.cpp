@@ -48,7 +48,7 @@ cudnnHandle_t handle_of(cudaStream_t stream) {
   const std::lock_guard lock(handles.mutex);
   const cudnnHandle_t handle = handles.of({present_device(), stream});
   check(cudnnSetStream(handle, stream),
-        "choosing the stream");  // each time: a new stream may reuse a destroyed one's address
+        "choosing the stream");  // each time, because streams may reuse destroyed ones' addresses
   return handle;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// An activation that is fused into the kernel before it, in both directions.
+// An activation function that is fused into the kernel before it, in the forward and backward
+// passes.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/launch.hpp"
 

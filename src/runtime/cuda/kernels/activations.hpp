@@ -5,8 +5,8 @@
 
 namespace stratplan::cuda_kernels {
 
-/// to = from where x is positive, and slope * from elsewhere, with one slope per channel. `from` is
-/// x in the forward pass and dy in the backward pass.
+/// Sets `to` to `from` where x is positive, and to slope * from elsewhere. Each channel has a
+/// slope. `from` is x in the forward pass and dy in the backward pass.
 template <class T>
 struct Prelu {
   const T *x, *from;

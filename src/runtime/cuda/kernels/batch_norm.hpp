@@ -1,8 +1,9 @@
 #pragma once
-// Batch normalization; the formulas are in reference/batch_norm.cpp. Sums are in double. Each
-// kernel computes the coefficients per channel from the sums, in double. The passes over the data
-// are in float: y = (x - mean) * factor + shift. The mean is subtracted first, so that a large mean
-// costs no digits. If channels share mean and variance, a separate launch adds up their sums first.
+// Batch normalization; the formulas are in reference/batch_norm.cpp. Sums, means and variances are
+// in double. Each kernel computes the coefficients per channel from the sums. The passes over the
+// data are in float: y = (x - mean) * factor + shift. The mean is subtracted first, so that a large
+// mean costs no digits. If channels share mean and variance, a separate launch adds up their sums
+// first.
 #include <cmath>
 
 #include "runtime/cuda/kernels/activation.hpp"
@@ -38,7 +39,7 @@ struct Moments {
 /// factor.
 struct GroupSums {
   const double* sums;
-  const float* factors;  ///< null: all are 1
+  const float* factors;  ///< if null, all factors are 1
   double* out;
   std::int64_t group;
   Divisor channels;
@@ -111,8 +112,8 @@ void batch_norm_statistics(const Kernel& kernel, const KernelCall& call, const L
                 StatisticsFinish{call.write<double>(0), channels});
 }
 
-/// This rank's share of the moments. Each set is weighted by the fraction of the set's terms that
-/// this rank holds.
+/// Computes this rank's share of the moments. Each set is weighted by the fraction of the set's
+/// terms that this rank holds.
 struct MomentsWork {
   const double* sums;
   double* moments;
@@ -265,8 +266,8 @@ struct GradientSource {
   }
 };
 
-/// Sums of dy and of dy * x. Products of floats are exact in double, so the mean is subtracted from
-/// the second sum at the end (GradientFinish).
+/// The terms of two sums, over dy and over dy * x. Products of floats are exact in double, so the
+/// mean is subtracted from the second sum at the end (GradientFinish).
 template <class T>
 struct GradientTerm {
   const T* x;
@@ -353,7 +354,7 @@ struct GradientWork {
   T* dx;
   Moments moments;
   const double* gradient_sums;  ///< sums of the group, scale included, or of the channel alone
-  bool shared;                  ///< gradient_sums are sums of the group
+  bool shared;                  ///< whether gradient_sums are sums of the group
 
   template <int width>
   SP_DEVICE void run(const Strip& strip) const {

@@ -1,5 +1,5 @@
 #pragma once
-// A bias for each channel, and an activation after it.
+// Kernels that add a bias for each channel and apply an activation after it, and their gradients.
 #include "runtime/cuda/kernels/activation.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
 #include "runtime/device/kernel_call.hpp"

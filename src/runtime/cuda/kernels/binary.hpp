@@ -1,7 +1,7 @@
 #pragma once
 // Functions of two tensors (model/network/binary.hpp). If an input has one element along an axis
-// where the output has several, all of them read that element: the input's stride along that axis
-// is 0.
+// where the output has several, all output elements along the axis read that input element. The
+// input's stride along the axis is then 0.
 #include <algorithm>
 
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -10,8 +10,9 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The strides of a tensor of `shape` at the places of a tensor of shape `places`, which may have
-/// more elements along some axes. Along those axes the stride is 0.
+/// The strides with which a tensor of shape `shape` is read at the places of a tensor of shape
+/// `places`. The second tensor may have more elements along some axes. Along those axes the stride
+/// is 0.
 struct Steps {
   std::int64_t n, c, d, h, w;
 
@@ -33,8 +34,8 @@ struct Steps {
   }
 };
 
-/// A tensor whose elements may be read at several places. `values` is null, and elements load as
-/// zero, if the function does not read the tensor.
+/// A tensor whose elements may be read at several places. If the function does not read the tensor,
+/// `values` is null and elements load as zero.
 template <class T>
 struct Repeated {
   const T* values;
@@ -94,9 +95,10 @@ struct BinaryGradient {
   }
 };
 
-/// How the gradient of an element is summed over the places (terms) where the element is read. The
-/// terms are first summed in parts, [parts][elements]. The parts are then added up in order. The
-/// terms of an element lie along the axes where the input has one element, channels first.
+/// Plans how the gradient of an element is summed over the places (terms) where the element is
+/// read. The terms are first summed in parts, in an array of shape [parts][elements]. The parts are
+/// then added up in order. The terms of an element lie along the axes where the input has one
+/// element, channels first.
 struct RepeatedSum {
   std::int64_t elements, terms, parts;
   bool over_channels;
@@ -124,8 +126,8 @@ struct BinaryGradientPart {
   double* sums;
 
   SP_DEVICE void operator()(std::int64_t index) const {
-    // Neighbouring indices have neighbouring channels, either of one element's terms or of the
-    // elements.
+    // Neighbouring indices read neighbouring channels. These belong to one element's terms if the
+    // sum is over channels, else to neighbouring elements.
     std::int64_t element = index;
     const std::int64_t part =
         plan.over_channels ? plan_parts.split(element) : split_off_elements(element);

@@ -13,7 +13,7 @@ template <class T>
 struct Responses {
   const T* x;
   std::int64_t reach, count;
-  float k, weight, beta;  ///< weight: alpha / size
+  float k, weight, beta;  ///< `weight` is alpha / size
   Divisor channels;
 
   explicit Responses(const Kernel& kernel, const T* from)
@@ -52,8 +52,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call, const 
   });
 }
 
-/// Computes dx from `terms`: the contribution of each element to the gradients of the elements
-/// around it. An earlier launch writes `terms` into the workspace.
+/// Computes dx from `terms`, which hold each element's contribution to the gradients of the
+/// elements around it. An earlier launch writes `terms` into the workspace.
 template <class T>
 struct ResponseGradient {
   Responses<T> responses;

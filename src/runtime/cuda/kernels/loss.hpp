@@ -14,8 +14,8 @@ struct LossFinish {
   }
 };
 
-/// The factor of gradients: the scale of the loss, which is in device memory; 1 if the loss is not
-/// scaled.
+/// The factor of gradients. It is the loss scale, which is in device memory, or 1 if the loss is
+/// not scaled.
 struct GradientScale {
   const double* scaling;
   GradientScale(const Kernel& kernel, const KernelCall& call)

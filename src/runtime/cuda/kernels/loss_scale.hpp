@@ -1,5 +1,6 @@
 #pragma once
-// The scale of the loss for 16-bit gradients. reference/loss_scale.cpp says why a scale is needed.
+// Kernels for the loss scale of 16-bit gradients. reference/loss_scale.cpp says why a scale is
+// needed.
 #include <cmath>
 
 #include "runtime/cuda/kernels/support/strips.hpp"

@@ -89,7 +89,7 @@ void copy_region(const Kernel& kernel, const KernelCall& call, const Launch& lau
   }
 }
 
-/// Writes zeros, pack_bytes per index.
+/// Writes zeros. Each index writes pack_bytes bytes.
 struct FillWork {
   char* to;
   std::int64_t bytes;

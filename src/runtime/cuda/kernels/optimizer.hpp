@@ -21,7 +21,8 @@ struct Rates {
   SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate); }
 };
 
-// The update of one element. x: weight, gradient, state...; y: new weight, new state...
+// Each step updates one element. x holds the weight, the gradient and the state. y gets the new
+// weight and the new state.
 struct SgdStep {
   Rates rates;
   SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const {
@@ -44,8 +45,8 @@ struct NesterovStep {
   }
 };
 
-/// `decoupled`: the decay acts on the weights, not through the gradient. rate() and root() correct
-/// the bias of the running means.
+/// `decoupled`: whether the decay acts on the weights directly, and not through the gradient.
+/// rate() and root() correct the bias of the running means.
 struct AdamStep {
   const StepNumbers* now;
   double decoupled_decay;
@@ -83,7 +84,8 @@ struct LarsStep {
     y[1] = rates.momentum * x[2] + scale() * (x[1] + rates.decay * x[0]);
     y[0] = x[0] - rates.rate() * y[1];
   }
-  /// The factor of the gradient; 1 if either norm is zero (a fresh or a frozen tensor).
+  /// Returns the factor of the gradient. It is 1 if either norm is zero (a fresh or a frozen
+  /// tensor).
   SP_DEVICE float scale() const {
     const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
     return weights > 0 && gradient > 0
@@ -93,7 +95,7 @@ struct LarsStep {
 };
 
 /// Applies `step` to each element of the weights. The step reads the first `reads` tensors of the
-/// call and writes the first `writes` tensors. Nothing is written if a gradient has overflowed; the
+/// call and writes the first `writes` tensors. Nothing is written if a gradient has overflowed. The
 /// count of overflows is in device memory.
 template <int reads, int writes, class Launch, class Step>
 void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch,

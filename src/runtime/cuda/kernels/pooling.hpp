@@ -27,8 +27,8 @@ struct Taps {
   SP_DEVICE std::int64_t at(std::int64_t tap) const { return origin + tap * step; }
 };
 
-/// The outputs [first, last) whose windows reach over an input position, gaps between taps
-/// included.
+/// The outputs [first, last) whose windows reach over an input position. The position may lie in a
+/// gap between taps.
 struct Cover {
   std::int64_t position, first, last;
 
@@ -39,7 +39,7 @@ struct Cover {
     last = position < 0 ? 0 : quotient(position, window.stride) + 1;
     if (last > extent) last = extent;
   }
-  /// Returns the tap of the window of `output` that lies on the input; -1 if no tap does.
+  /// Returns the tap of the window of `output` that lies on the input, or -1 if no tap does.
   SP_DEVICE std::int64_t tap(const Window& window, std::int64_t output) const {
     const std::int64_t offset = position - output * window.stride,
                        tap = quotient(offset, window.dilation);
@@ -106,7 +106,7 @@ struct Pool {
         }
       }
   }
-  /// Returns 1 / the divisor of an average; 0 if the divisor is 0, because the window reads only
+  /// Returns 1 / the divisor of an average, or 0 if the divisor is 0, because the window reads only
   /// padding.
   SP_DEVICE float share(const OutputPosition& at) const {
     const std::int64_t count = count_padding ? d.kernel * h.kernel * w.kernel

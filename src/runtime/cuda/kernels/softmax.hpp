@@ -7,7 +7,7 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The largest of some elements and the sum of exp(x - largest).
+/// The largest of some elements x, and the sum of exp(x - largest) over them.
 struct ExponentialSum {
   double largest, sum;
 

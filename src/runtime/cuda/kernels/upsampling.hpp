@@ -1,6 +1,6 @@
 #pragma once
-// Upsampling. Each output element mixes input elements along D, H and W (model/network/scale.hpp);
-// the shares along the three axes are multiplied. In the backward pass, each input gathers from the
+// Upsampling. Each output element mixes input elements along D, H and W (model/network/scale.hpp).
+// The shares along the three axes are multiplied. In the backward pass, each input gathers from the
 // outputs that mix it.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -8,7 +8,7 @@
 
 namespace stratplan::cuda_kernels {
 
-/// The two inputs that an output mixes along one axis; the second may have a share of 0.
+/// The two inputs that an output mixes along one axis. The second may have a share of 0.
 struct Mixed {
   std::int64_t input[2];
   float share[2];
@@ -23,7 +23,7 @@ struct Mixed {
 };
 
 /// The outputs [first, last) that mix an input along one axis. In linear mode, the share of an
-/// input first rises and then falls over these outputs. Outputs beyond the centre of the first or
+/// input first rises and then falls over these outputs. Outputs beyond the center of the first or
 /// last input use only that input, so its share is 1 there.
 struct Mixers {
   std::int64_t first, last;  ///< outputs of the local piece
@@ -36,7 +36,7 @@ struct Mixers {
         linear(scale.linear),
         at_begin(input == 0),
         at_end(input + 1 == input_extent) {
-    // Positions are counted in halves of an output element from the centre of the previous input.
+    // Positions are counted in halves of an output element from the center of the previous input.
     // An output lies at 2 * output + start, and mixes this input if that position is in [0, 4 *
     // factor).
     start = 2 * scale.phase + 1 + factor - 2 * factor * input;

@@ -13,7 +13,8 @@ namespace stratplan::cuda_kernels {
 class Divisor {
  public:
   Divisor() = default;
-  /// A divisor of 0 counts as 1: an empty tensor has extents of 0, but no index to divide.
+  /// A divisor of 0 counts as 1, because an empty tensor has an extent of 0, but no index to
+  /// divide.
   explicit Divisor(std::int64_t divisor) : divisor_(std::max<std::int64_t>(1, divisor)) {
     if (divisor_ > limit) return;
     while ((std::int64_t{1} << shift_) < divisor_) ++shift_;
@@ -31,8 +32,8 @@ class Divisor {
                         high = static_cast<std::uint32_t>((std::uint64_t{m} * magic_) >> 32);
     return (high + m) >> shift_;
   }
-  /// Leaves the quotient in n and returns the remainder: the coordinate along the innermost of the
-  /// extents that n counts through.
+  /// Leaves the quotient in n and returns the remainder. The remainder is the coordinate along the
+  /// innermost of the extents that n counts through.
   SP_DEVICE std::int64_t split(std::int64_t& n) const {
     const std::int64_t whole = quotient(n), rest = n - whole * divisor_;
     n = whole;

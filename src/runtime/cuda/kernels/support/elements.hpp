@@ -1,6 +1,6 @@
 #pragma once
 // Applies a function to each element of tensors of one shape, four elements per index. T is the
-// type in which the tensors are stored; the function reads and writes floats.
+// type in which the tensors are stored. The function reads and writes floats.
 #include "runtime/cuda/kernels/support/pack.hpp"
 #include "runtime/device/kernel_call.hpp"
 

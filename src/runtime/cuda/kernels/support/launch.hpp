@@ -1,8 +1,8 @@
 #pragma once
-// Own kernels are written once, as functions of an index. On a device each index is a thread; in
-// the tests each index is an iteration of a loop on the host. A kernel's Launch stands for the
-// place where the kernel runs. A Launch has one operation: to call a function for all indices below
-// a count, and to finish before the next launch begins. An example:
+// The kernels of this folder are written once, as functions of an index. On a device, each index is
+// a thread. In the tests, each index is an iteration of a loop on the host. A kernel's Launch
+// stands for the place where the kernel runs. A Launch has one operation: to call a function for
+// all indices below a count, and to finish before the next launch begins. An example:
 //
 //   template <class Launch>
 //   void relu(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
@@ -23,7 +23,7 @@
 #else
 #define SP_DEVICE
 #endif
-/// Stands before loops over memory, and unrolls them so that several loads are in flight at once.
+/// Unrolls the loop behind it, which goes over memory, so that several loads are in flight at once.
 #ifdef __CUDA_ARCH__
 #define SP_UNROLL _Pragma("unroll 4")
 #else

@@ -1,6 +1,6 @@
 #pragma once
-// Packs: neighbouring elements that are loaded and stored at once. The widest access of a device is
-// four floats.
+// A pack consists of neighbouring elements that are loaded and stored at once. The widest access of
+// a device is four floats.
 #include <cstdint>
 #include <initializer_list>
 
@@ -10,7 +10,7 @@
 namespace stratplan::cuda_kernels {
 
 inline constexpr int pack_bytes = 16;
-inline constexpr int pack_width = 4;  ///< elements; four floats fill pack_bytes
+inline constexpr int pack_width = 4;  ///< elements of a pack; four floats fill pack_bytes
 
 template <class T, int width>
 struct alignas(width * sizeof(T)) Pack {
@@ -22,7 +22,7 @@ struct alignas(width * sizeof(T)) Pack {
 template <class T>
 inline constexpr bool is_float16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
-/// Loads a pack. Elements of 16 bits become floats; store() rounds floats to 16 bits again.
+/// Loads a pack. Elements of 16 bits become floats. store() rounds floats to 16 bits again.
 template <int width, class T>
 SP_DEVICE auto load(const T* from) {
   const auto stored = *reinterpret_cast<const Pack<T, width>*>(from);

@@ -1,6 +1,6 @@
 #pragma once
 // Visits every element of a tensor with its coordinates. An index has four channels if the number
-// of channels is a multiple of four, else one channel.
+// of channels is a multiple of four and addresses are aligned, else one channel.
 #include "model/network/shape.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"

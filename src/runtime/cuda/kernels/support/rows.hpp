@@ -1,6 +1,6 @@
 #pragma once
-// Functions that need a summary of all channels of a row before they can write one of its elements,
-// for example softmax. One index does the whole of a short row. A long row is summarized in parts
+// Runs functions that need a summary of all channels of a row before they can write one of its
+// elements, for example softmax. A short row has a single index. A long row is summarized in parts
 // by neighbouring indices, each of which reads every `row_parts`-th channel. Then each element is
 // written by an index of its own.
 #include "model/partition/program/kernel.hpp"
@@ -65,8 +65,8 @@ struct RowElement {
   }
 };
 
-/// Returns the workspace of for_rows(): the summaries of the parts, then the summaries of the rows.
-/// Zero for short rows.
+/// Returns the size of the workspace of for_rows(). The workspace holds the summaries of the parts,
+/// then the summaries of the rows. Short rows need none.
 template <class Row>
 Bytes row_workspace(const Kernel& kernel) {
   return {has_short_rows(kernel) ? 0

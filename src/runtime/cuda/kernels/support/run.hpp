@@ -1,5 +1,5 @@
 #pragma once
-// Runs own kernels, of any kind but convolutions, and gives the size of their scratch memory.
+// Runs kernels of any kind but convolutions, and gives the size of their scratch memory.
 #include <stdexcept>
 
 #include "runtime/cuda/kernels/activations.hpp"
@@ -82,7 +82,8 @@ void run_on_any(const Kernel& kernel, const KernelCall& call, const Launch& laun
     case AdjustLossScale: return adjust_loss_scale(kernel, call, launch);
     default: break;
   }
-  throw std::logic_error("no own kernel of kind " + std::string(name_of(kernel.kind)));
+  throw std::logic_error("the cuda backend has no own kernel of kind " +
+                         std::string(name_of(kernel.kind)));
 }
 
 template <class Launch>

@@ -1,8 +1,8 @@
 #pragma once
-// A channels-last tensor as rows of channels. Each index has a strip: a few neighbouring channels
-// of every n-th row. So coefficients of a channel are loaded once for many rows, and sums over rows
-// stay in registers. Neighbouring indices have neighbouring channels, then neighbouring rows. So
-// all indices together read one contiguous piece of memory at a time.
+// A channels-last tensor consists of rows of channels. Each index has a strip, that is, a few
+// neighbouring channels of every n-th row. So coefficients of a channel are loaded once for many
+// rows, and sums over rows stay in registers. Neighbouring indices have neighbouring channels, then
+// neighbouring rows. So all indices together read one contiguous piece of memory at a time.
 //
 // Sums are taken in parts that do not depend on the device. Each index adds up its strip. The parts
 // are then added up in order, in two rounds if there are many.
@@ -17,7 +17,7 @@ namespace stratplan::cuda_kernels {
 
 /// The local rows of each set of samples. Samples, and so sets, lie one after the other in memory.
 struct RowSets {
-  std::int64_t samples = 1, positions = 1;  ///< on this rank; `positions` is per sample
+  std::int64_t samples = 1, positions = 1;  ///< samples on this rank, and positions per sample
   std::int64_t set_samples = 1, first_sample = 0, first_set = 0, sets = 1;
 
   SP_DEVICE std::int64_t begin(std::int64_t set) const {
@@ -47,7 +47,7 @@ inline RowSets a_set_each_sample(const Shape& shape) {
 
 struct Strip {
   std::int64_t set, part, channel;
-  /// offsets at which its rows begin: first, first + step, ... below last
+  /// offsets at which the strip's rows begin: first, first + step, ... below last
   std::int64_t first, last, step;
 };
 
@@ -69,8 +69,8 @@ SP_DEVICE void in_batches(const Strip& strip, const Load& load, const Use& use) 
 
 class Strips {
  public:
-  /// `parts`: the number of indices that share the rows of a set. `packed`: four channels per
-  /// index, if channels divide by four.
+  /// `parts`: the number of indices that share the rows of a set. `packed`: whether an index has
+  /// four channels if their number is a multiple of four.
   Strips(const RowSets& sets, std::int64_t channels, std::int64_t parts, bool packed)
       : sets_(sets),
         channels_(channels),
@@ -109,11 +109,11 @@ struct StripWork {
   }
 };
 
-/// The number of indices that keep a device's memory busy: about 500 on each of 132
+/// The number of indices that keep a device's memory busy. It is about 500 on each of 132
 /// multiprocessors, with four loads each.
 inline constexpr std::int64_t busy = 65536;
-/// Returns the number of parts of a set; each part has one index per four channels. The parts are
-/// enough to keep the device busy, with `fewest` to `most` rows in each.
+/// Returns the number of parts of a set. Each part has one index per four channels. The parts are
+/// enough to keep the device busy, with `fewest` to `most` rows in each part.
 inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::int64_t fewest,
                              std::int64_t most) {
   const std::int64_t columns =
@@ -135,7 +135,7 @@ void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels
 
 // ---------------------------------------------------------------- sums
 
-/// How the sums of each channel of each set are made. Partial sums have the shape
+/// Plans the sums of each channel of each set. Partial sums have the shape
 /// [sets][parts][sums][channels]. If there are many parts, they are folded into the shape
 /// [sets][groups][sums][channels] first.
 struct SumPlan {
@@ -174,12 +174,12 @@ struct PartialSums {
   }
 };
 
-/// Adds up every groups-th part into one group.
+/// Adds up every groups_of_set-th part into one group.
 struct Fold {
   const double* parts;
   double* folded;
   std::int64_t parts_of_set, groups_of_set;
-  Divisor values, groups;  ///< values: sums * channels
+  Divisor values, groups;  ///< `values` divides by sums * channels
 
   SP_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t to = index, value = values.split(index), group = groups.split(index);
@@ -211,8 +211,8 @@ struct FinishSums {
 };
 
 /// Sums over the rows of each set. term.run<width>(strip, double (&sum)[sums][width]) adds a
-/// strip's terms; finish(set, channel, const double (&sum)[sums]) gets the sums of all rows of a
-/// set. `workspace` has SumPlan(...).workspace() bytes; `addresses`: as for for_strips().
+/// strip's terms. finish(set, channel, const double (&sum)[sums]) gets the sums of all rows of a
+/// set. `workspace` must have SumPlan(...).workspace() bytes. `addresses` are as in for_strips().
 template <int sums, class Launch, class Term, class Finish>
 void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels,
                 std::initializer_list<const void*> addresses, void* workspace, const Term& term,

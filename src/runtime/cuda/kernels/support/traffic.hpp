@@ -1,7 +1,7 @@
 #pragma once
-// Emulated traffic: blocks of threads act as a communication library's kernels. Each block copies
-// memory piece by piece. After each piece the block waits until the piece is due at the requested
-// rate.
+// Emulated traffic is made by blocks of threads that act as a communication library's kernels. Each
+// block copies memory piece by piece. After each piece the block waits until the piece is due at
+// the requested rate.
 #include <algorithm>
 #include <cstdint>
 
@@ -10,9 +10,9 @@
 
 namespace stratplan::cuda_kernels {
 
-/// How the blocks share the pieces, and the least time of a piece.
+/// Plans how the blocks share the pieces, and how long each piece takes at least.
 struct TrafficPlan {
-  static constexpr int threads = 512;      ///< per block; NCCL's blocks have 512 to 640
+  static constexpr int threads = 512;      ///< threads per block; NCCL's blocks have 512 to 640
   static constexpr int packs_at_once = 4;  ///< per thread, in flight together
   static constexpr std::int64_t piece_packs = threads * packs_at_once;
   static constexpr std::int64_t piece_bytes = piece_packs * pack_bytes;
