@@ -1,6 +1,7 @@
 #include "session/training.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -37,11 +38,14 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
     throw InputError(file, "",
                      fmt::format("expected the {} tensors of this network, found {} tensors",
                                  actual.size(), expected.size()));
+  const auto text = [](const NamedTensor& tensor) {
+    return fmt::format("{} ({})", tensor.name, fmt::join(tensor.shape, " x "));
+  };
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (expected[i].name != actual[i].name || expected[i].shape != actual[i].shape)
       throw InputError(file, "",
-                       fmt::format("expected tensor {} of this network, found {}", actual[i].name,
-                                   expected[i].name));
+                       fmt::format("expected tensor {} of this network, found {}", text(actual[i]),
+                                   text(expected[i])));
   }
 }
 

@@ -211,6 +211,50 @@ RC_GTEST_PROP(BoundedSolution, AMemoryLimitHolds, ()) {
   if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
 }
 
+/// Copies the table, and makes candidates the slower, the less memory they use.
+DenseTable with_slow_thrift(const DenseTable& table) {
+  DenseTable result;
+  for (int node = 0; node < table.nodes(); ++node) {
+    DenseTable::Node made{table.node_name(node), {}, {}};
+    for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
+      const std::int64_t memory = table.node_memory(node, candidate).value;
+      made.cost.push_back(table.node_cost(node, candidate).value +
+                          100.0 / static_cast<double>(1 + memory));
+      made.memory.push_back(memory);
+    }
+    result.add_node(made);
+  }
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+    const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
+    std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
+    for (int i = 0; i < table.candidates(from); ++i)
+      for (int j = 0; j < table.candidates(to); ++j)
+        cost[static_cast<std::size_t>(i)].push_back(table.edge_cost(edge, i, j).value);
+    result.add_edge(from, to, cost);
+  }
+  return result;
+}
+
+/// The search assumes how much more an assignment within the limit costs than the known one. Where
+/// it costs even more, the bound is at most what was assumed.
+RC_GTEST_PROP(BoundedSolution, TheBoundHoldsWhereNothingKnownFits, ()) {
+  const DenseTable dense =
+      with_slow_thrift(test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5));
+  const Widened table(dense);
+  const std::vector<int> known = search_exhaustively(dense)->assignment;
+  const Bytes limit{*rc::gen::inRange(0, 20)};
+  RC_PRE(memory_of(table, known) > limit);
+  const auto truth = search_exhaustively(dense, limit);
+  const auto found = branch_and_bound(table, {known},
+                                      {.tolerance = 0,
+                                       .most_candidates = *rc::gen::element<std::size_t>(1, 2, 64),
+                                       .memory_limit = limit});
+  RC_PRE(found.has_value());
+  RC_ASSERT(truth);
+  RC_ASSERT(found->lower_bound <= truth->cost.value + 1e-9);
+  RC_ASSERT(found->cost >= truth->cost.value - 1e-9);
+}
+
 DenseTable doubled(const DenseTable& table) {
   DenseTable result;
   for (int node = 0; node < table.nodes(); ++node) {

@@ -154,7 +154,7 @@ void pointwise(const Operation& op) {
   for (const auto& [name, onnx, usual, least] : row_of(function).constants) {
     const double value = tidy(op.node.number(std::string(onnx), usual));
     need(value >= least,
-         fmt::format("its attribute {} has the value {}, which is too small", onnx, value));
+         fmt::format("its attribute {} is {}, expected at least {}", onnx, value, least));
     attributes[std::string(name)] = value;
   }
   op.point_wise(function, {op.tensor(0)}, attributes);

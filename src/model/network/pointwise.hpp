@@ -113,7 +113,7 @@ struct Relu : Row {
 
 struct LeakyRelu : Row {
   static constexpr std::string_view name = "leaky_relu", onnx = "LeakyRelu";
-  static constexpr std::array constants{ConstantName{"slope", "alpha", 0.01}};
+  static constexpr std::array constants{ConstantName{"slope", "alpha", 0.01, 0}};
   static constexpr Reads reads = Reads::Output;
   static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
   static constexpr std::optional<double> fused_slope(const Constants<double>& c) { return c[0]; }
