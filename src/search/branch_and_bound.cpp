@@ -112,6 +112,7 @@ class BranchAndBound {
     }
     if (found_) improve();
     if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
+    const double ignored_from = limit();
     bound();
     if (found_ && best_.gap() <= options_.tolerance) return best_;
     const double left_out = choose(options_.most_candidates, chosen_);
@@ -120,7 +121,8 @@ class BranchAndBound {
     const std::optional<double> optimum = solve(chosen_, left_out);
     if (!optimum) return std::nullopt;
     improve();
-    best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
+    best_.lower_bound =
+        std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost, ignored_from}));
     return best_;
   }
 
