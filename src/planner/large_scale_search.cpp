@@ -94,6 +94,7 @@ class LargeScaleSearch {
     };
     if (seeds_.empty()) return;
     cuts_ = {*std::ranges::min_element(seeds_, less)};
+    if (fits(cuts_.front())) keep(cuts_.front());
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
