@@ -403,7 +403,7 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "at /layers/1/kernel: expected a list of 2 values, one for each spatial axis, found 3 "
        "values"},
       {document(data + R"({"name": "l", "kind": "leaky_relu", "slope": -0.5})" + loss),
-       "at /layers/1/slope: expected a number of at least 0, found -0.5"},
+       "at /layers/1/slope: expected a number >= 0, found -0.5"},
       {document(R"({"name": "r", "kind": "relu"})" + loss),
        "at /layers: expected a layer of kind input with the key \"size\""},
       {document(R"({"name": "r", "kind": "relu"},)" + data +
