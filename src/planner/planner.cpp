@@ -47,10 +47,10 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   for (const Block& block : space.blocks) {
     Candidates found = candidates(network, block, topology);
     if (found.legal.empty()) {
-      throw InfeasibleError(fmt::format(
-          "no decomposition over {} ranks is legal for layer {}: {}", ranks,
-          network.layer(block.root()).name,
-          found.rejected.empty() ? "there are no candidates" : found.rejected.front().reason));
+      SP_ASSERT(!found.rejected.empty(), "{} ranks have no process grid", ranks);
+      throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}: {}",
+                                        ranks, network.layer(block.root()).name,
+                                        found.rejected.front().reason));
     }
     space.legal += found.legal.size();
     space.rejected += found.rejected.size();

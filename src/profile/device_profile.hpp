@@ -20,7 +20,7 @@ struct DeviceProfile {
   Measurement step_overhead;  ///< executor time per op, beyond the kernel's own time
 };
 
-/// Measures the rates. All ranks call this function, and all get the same result.
+/// Measures the values of a DeviceProfile. All ranks call this function and get the same result.
 DeviceProfile profile_device(Backend& backend, const Team& team);
 
 /// Writes the rates into a machine profile. The machine's memory becomes that of the backend's

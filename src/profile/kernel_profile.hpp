@@ -41,9 +41,9 @@ inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .patience = {0.05}};
 
 /// Measures the kernels. The result is the same on all ranks. Kernels are measured in bunches of
-/// about a second. A bunch is disturbed if other processes used the machine or the device lowered
-/// its clock. It is then measured again, at most twice, and the least disturbed attempt counts.
-/// Throws EnvironmentError if memory runs out.
+/// about a second. A bunch is disturbed if other processes used the machine, or if the device
+/// lowered its clock. A disturbed bunch is measured again, at most twice, and the least disturbed
+/// attempt counts. Throws EnvironmentError if memory runs out.
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend,
                               const Team& team, const Progress& progress);
 

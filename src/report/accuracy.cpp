@@ -52,7 +52,7 @@ std::string faster_remark(const AutotuneResult& result) {
       "plans/.",
       text,
       std::ranges::any_of(result.plans, disturbed)
-          ? "Whether the prediction chose wrongly is open, because other processes also ran"
+          ? "The prediction may still be right, because other processes used the machine"
           : "The prediction chose wrongly here");
 }
 
@@ -244,7 +244,8 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   report += memory_line(result.plans.front());
   report +=
       "## Predicted against measured, by kind of op\n\nThe measured times of a plan come from one "
-      "round: the round with the middle median. If two rounds are in the middle, it is the slower "
+      "round: the round whose median step is the middle one. If two rounds are in the middle, it "
+      "is the slower "
       "one. `iteration` is the median step of that round. The time of an op is first the median "
       "over the steps of that round, on each rank, and then the mean over the ranks. Time spent "
       "waiting for a slower partner counts in the op that waits. A sum of such medians can be far "

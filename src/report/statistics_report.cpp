@@ -8,7 +8,7 @@
 namespace stratplan {
 
 std::string statistics_text(const SharedStatistics& statistics) {
-  return fmt::format("sets of {}, each on up to {}; the sums add {} ms to the step",
+  return fmt::format("each set of {} lies on up to {}; the sums add {} ms to the step",
                      counted(statistics.samples, "sample"), counted(statistics.ranks, "rank"),
                      milliseconds(statistics.cost));
 }

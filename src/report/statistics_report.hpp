@@ -7,8 +7,8 @@
 
 namespace stratplan {
 
-/// Returns a text such as "sets of 32 samples, each on up to 4 ranks; the sums add 3.840 ms to the
-/// step".
+/// Returns a text such as "each set of 32 samples lies on up to 4 ranks; the sums add 3.840 ms to
+/// the step".
 std::string statistics_text(const SharedStatistics& statistics);
 /// Names the option that avoids these sums, and what it changes.
 inline constexpr const char* statistics_remedy =

@@ -103,8 +103,10 @@ class TrainingData {
                                                          !request.in_order, request.samples_alone});
     const std::int64_t dropped = data->order().dropped();
     if (dropped > 0)
-      log.note(fmt::format("{}: each epoch leaves out {} samples, because they do not fill a batch",
-                           request.data, dropped));
+      log.note(
+          fmt::format("{}: each epoch leaves out {}, because the samples do not fill a "
+                      "batch",
+                      request.data, counted(dropped, "sample")));
     return data;
   }
 

@@ -26,7 +26,8 @@ Cosmology draw(const RandomStream& stream) {
           bend_range.at(stream.uniform(2)), growth_range.at(stream.uniform(3))};
 }
 
-/// The signed frequency of index `i`, in cycles per cell.
+/// Returns the signed frequency of the Fourier mode with index `i` along one axis, in cycles per
+/// cell. `size`: the number of cells along the axis.
 double frequency(std::int64_t i, std::int64_t size) {
   return static_cast<double>(i <= size / 2 ? i : i - size) / static_cast<double>(size);
 }

@@ -191,8 +191,8 @@ Measured summarize(const std::vector<Run>& runs) {
   return measured;
 }
 
-/// Keeps the file of the round with the middle median as timings.json, and removes the files of the
-/// other rounds.
+/// Orders the rounds by their median step time. Keeps the timings of the middle round as
+/// timings.json, and removes the timings of the other rounds.
 void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
   std::vector<int> order(runs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);

@@ -18,7 +18,7 @@ cp "$scratch/mesh/x.npy" "$scratch/before.npy"
 expect 0 "" sp data mesh -o "$scratch/mesh" --samples 9 --size 16 --block 4
 check "the same seed makes the same set" cmp -s "$scratch/mesh/x.npy" "$scratch/before.npy"
 
-expect 0 "each epoch leaves out 1 of the samples" sp run "$scratch/one.json" --data "$scratch/mesh" --steps 12 --verify -o "$scratch/timings.json"
+expect 0 "each epoch leaves out 1 sample," sp run "$scratch/one.json" --data "$scratch/mesh" --steps 12 --verify -o "$scratch/timings.json"
 check "the loss curve is drawn" grep -q '█' "$scratch/stdout"
 check "the timings name the set" grep -q '"data": ' "$scratch/timings.json"
 check "said once" test "$(grep -c 'leaves out' "$scratch/stderr")" = 1

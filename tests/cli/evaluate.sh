@@ -24,7 +24,7 @@ expect 0 "" sp data mesh -o "$scratch/mesh" --samples 13 --size 16 --block 4
 expect 0 "" sp plan "$data/normalized.json" -n 1 -o "$scratch/normalized.json"
 expect 0 "" sp plan "$data/normalized.json" -n 2 -b 6 --uniform C2 -o "$scratch/split.json"
 expect 0 "" sp run "$scratch/normalized.json" --data "$scratch/mesh" --warmup 0 --steps 30 --checkpoint "$scratch/trained" -q
-expect 0 "leaves out 1 of the samples" sp run "$scratch/normalized.json" --evaluate --checkpoint "$scratch/trained" --data "$scratch/mesh" --json
+expect 0 "leaves out 1 sample," sp run "$scratch/normalized.json" --evaluate --checkpoint "$scratch/trained" --data "$scratch/mesh" --json
 loss=$(value loss)
 check "no accuracy where there are no labels" test -z "$(value accuracy)"
 check "whole batches of samples" test "$(value samples)" = 12

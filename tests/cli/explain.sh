@@ -12,7 +12,7 @@ sp plan tiny -n 4 -m "$machine" --uniform "H2 W2" -o "$b" >/dev/null 2>&1
 expect 0 "published rates" sp explain "$a" -m "$machine"
 check "every block is explained" grep -q "conv1 .. relu1" "$scratch/stdout"
 expect 0 "" sp explain "$b" conv2 -m "$machine" --others 3
-check "how many are left out" grep -qE "here the chosen one and 3 of [0-9]+ others" "$scratch/stdout"
+check "how many are left out" grep -qE "the table shows the chosen one and 3 of [0-9]+ others" "$scratch/stdout"
 check "the chosen one comes first" grep -qE "^H2 W2 .* chosen" "$scratch/stdout"
 check "three others follow" test "$(grep -cE ' ms: ' "$scratch/stdout")" = 3
 expect 0 "" sp explain "$b" -m "$machine" --json -o "$scratch/why.json"

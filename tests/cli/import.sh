@@ -62,7 +62,7 @@ expect 0 "" sp launch "$scratch/split.json" --verify --steps 1
 # Forward, with any plan, on a data set with labels or on samples alone.
 expect 0 "" sp data mesh -o "$scratch/set" --samples 9 --size 16 --block 4
 forward=(--forward --weights "$scratch/weights.safetensors")
-expect 0 "leaves out 1 of the samples" sp run "$scratch/one.json" "${forward[@]}" --data "$scratch/set/x.npy" -o "$scratch/y.npy"
+expect 0 "leaves out 1 sample," sp run "$scratch/one.json" "${forward[@]}" --data "$scratch/set/x.npy" -o "$scratch/y.npy"
 check "outputs are (8, 3)" grep -q 'outputs (8, 3)' "$scratch/stdout"
 check "and so is the array" grep -qa "'shape': (8, 3)" "$scratch/y.npy"
 expect 0 "" sp run "$scratch/one.json" "${forward[@]}" --backend reference --data "$scratch/set/x.npy" -o "$scratch/alone.npy"

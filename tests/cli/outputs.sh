@@ -104,7 +104,7 @@ expect 3 "" unheard sp plan nowhere -n 2
 
 # ---------------------------------------------------------------- the cache of measurements
 echo '{' >cache/machine-2x1.json
-expect 3 "machine-2x1.json: .*delete the file and measure again" sp plan tiny -n 2
+expect 3 "machine-2x1.json: .*delete it and measure again" sp plan tiny -n 2
 expect 0 "" sp doctor
 check "doctor tells it" grep -q -- "-> rm .*machine-2x1.json" stdout
 rm cache/machine-2x1.json

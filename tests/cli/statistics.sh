@@ -4,7 +4,7 @@
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
 machine=$data/machine.json
-told="summed over ranks: sets of 4 samples, each on up to 2 ranks; the sums add [0-9.]+ ms to the step"
+told="summed over ranks: each set of 4 samples lies on up to 2 ranks; the sums add [0-9.]+ ms to the step"
 
 expect 0 "" sp plan tiny -n 2 -b 4 -m "$machine" --uniform N2 -o "$scratch/shared.json"
 check "the price is told" grep -qE "$told" "$scratch/stdout"
@@ -12,7 +12,7 @@ check "and the remedy" grep -q -- "--statistics local" "$scratch/stdout"
 expect 0 "" sp plan tiny -n 2 -b 4 -m "$machine" --strategy sample --json
 check "also as JSON" grep -q '"shared_statistics":{"samples":4,"ranks":2,"seconds":' "$scratch/stdout"
 expect 0 "" sp scale tiny -n 1,2 -b 4 -m "$machine"
-check "scale tells it, too" grep -qE "sample on 2 ranks: sets of 4 samples, each on up to 2 ranks" "$scratch/stdout"
+check "scale tells it, too" grep -qE "sample on 2 ranks: each set of 4 samples lies on up to 2 ranks" "$scratch/stdout"
 
 for statistics in local 2; do
   expect 0 "" sp plan tiny -n 2 -b 4 -m "$machine" --uniform N2 --statistics $statistics -o "$scratch/$statistics.json"

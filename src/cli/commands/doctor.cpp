@@ -90,8 +90,8 @@ Finding local_profiles() {
     std::error_code ignored;  // cache() reports a cache that cannot be read
     if (!std::filesystem::exists(file, ignored)) continue;
     try {
-      list += fmt::format("{}{} ranks ({} kernels)", list.empty() ? "" : ", ", ranks,
-                          read_machine("local", ranks).kernels.size());
+      list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", counted(ranks, "rank"),
+                          counted(std::ssize(read_machine("local", ranks).kernels), "kernel"));
     } catch (const Error& damage) {
       return {"local profile", false, false, damage.what(), "rm " + file.string()};
     }

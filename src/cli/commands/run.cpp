@@ -62,7 +62,7 @@ void warn_of_machine(const Plan& plan) {
   // A plan that was made from estimates names its machine "local", which may be any machine.
   if (!plan.machine_name.empty() && plan.machine_name != "local" &&
       plan.machine_name != this_machine())
-    note(fmt::format("this plan was made for the machine {}, which is not this one ({})",
+    note(fmt::format("this plan was made for the machine \"{}\", but this machine is \"{}\"",
                      plan.machine_name, this_machine()));
   if (plan.ranks * plan.execution.threads_per_rank > usable_cores())
     note(fmt::format(

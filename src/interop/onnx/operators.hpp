@@ -46,8 +46,8 @@ void multiply(const Operation& op);
 void divide(const Operation& op);
 void power(const Operation& op);
 void concat(const Operation& op);
-/// Treats a node with an unknown operator as element-wise, on the user's request: the node's output
-/// is its input, or the sum of its inputs.
+/// Treats the node as element-wise, because the user requested it. Constant inputs are ignored. The
+/// node's output is the sum of its other inputs if they have equal shapes, else the first of them.
 void element_wise(const Operation& op);
 /// Whether a Softmax or LogSoftmax runs over the channels of each position, as the softmax of the
 /// cross-entropy does.

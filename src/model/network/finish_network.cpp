@@ -129,8 +129,9 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
                      extent = spanned - window.pad_after + added;
   if (spanned < 1 || extent < 1) {
     throw Complaint{fmt::format(
-        "padding {} before and {} behind leaves no output of {} windows of extent {} along {}",
-        window.pad_before, window.pad_after, input, window.span(), name)};
+        "padding {} before and {} behind along {} removes the whole output of {} windows of extent "
+        "{}",
+        window.pad_before, window.pad_after, name, input, window.span())};
   }
   check_extent(padded + added, 1, fmt::format("an output extent with padding along {}", name));
   return extent;

@@ -14,10 +14,10 @@
 
 namespace stratplan {
 
-/// Element type per tensor class. In mixed precision, activations are F16 or BF16. Gradients of
-/// activations, and messages, have the type of activations. Convolutions read a copy of the weights
-/// in that type, which is made anew in each step. Kernels compute and sum in F32 or wider, whatever
-/// these types are.
+/// Element type per tensor class. In mixed precision, activations are F16 or BF16. Messages and the
+/// gradients of activations have the same type as activations. In each step, the weights are
+/// converted to that type, for convolutions and fully connected layers. Kernels compute and sum in
+/// F32 or wider, whatever these types are.
 struct Precision {
   DataType activations = DataType::F32;
   DataType weights = DataType::F32;    ///< parameters as they are kept and updated; always F32

@@ -41,7 +41,7 @@ class GridSpace {
   /// The numbers of parts per dimension that grids have, without repetitions. A grid's number of
   /// parts along a dimension is the product of its factors over the levels.
   const std::vector<Factors>& totals() const { return totals_; }
-  /// The grid's digits, outermost first, without factors of 1.
+  /// Returns the grid's digits, outermost first. A factor of 1 has no digit.
   std::span<const GridDigit> digits(std::size_t grid) const {
     return {digits_.data() + first_digit_[grid], digits_.data() + first_digit_[grid + 1]};
   }

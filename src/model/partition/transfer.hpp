@@ -71,8 +71,9 @@ class ArrivalCounts {
   /// Index: a number of outermost levels. Key: block indices in these levels, as one number. Value:
   /// the counts over the blocks with these indices that overlap one interval.
   using Groups = std::vector<std::unordered_map<std::int64_t, Arrivals>>;
-  /// The counts along one axis. Ranks with equal block indices at both ends share an entry. Ranks
-  /// with equal block indices at the receivers' end share the groups.
+  /// The counts along one axis. Ranks share an entry if their block indices are equal in both the
+  /// senders' and the receivers' distribution. Ranks share the groups if their block indices are
+  /// equal in the receivers' distribution.
   struct Along {
     std::vector<int> entry_of;  ///< index by rank; empty if all ranks share one entry
     std::vector<std::vector<Arrivals>> entries;       ///< each by number of levels; filled on use

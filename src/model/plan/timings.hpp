@@ -45,7 +45,8 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
 /// Returns the value of the document's key "step_seconds": {median, p10, p90, samples}.
 Json step_seconds_to_json(const Timing& timing);
 
-/// Throws InputError as read_document does, and if the file holds no sample of a step's time.
+/// Reads a timings document. Throws InputError where read_document does. Also throws InputError if
+/// the document has no samples of the step time.
 Timings read_timings(const std::string& path);
 
 }  // namespace stratplan

@@ -196,8 +196,8 @@ class SocketCommunicator final : public Communicator {
     sum(terms_, mine, type, output);
   }
 
-  /// Performs an all-gather. Each member sends its piece, which lies in its place in `values`, to
-  /// all others.
+  /// Performs an all-gather. On entry, `values` holds this member's piece at the offset begin_of().
+  /// On return, `values` holds the pieces of all members, in the order of the members.
   void collect_pieces(const Members& members, std::byte* values,
                       std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type);

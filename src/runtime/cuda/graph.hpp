@@ -9,8 +9,9 @@
 
 namespace stratplan {
 
-/// A capture does not restrict other threads (cudaStreamCaptureModeThreadLocal), because NCCL
-/// enqueues from its own threads, and other ranks may be threads of this process.
+/// Captures use cudaStreamCaptureModeThreadLocal, which leaves the CUDA calls of other threads
+/// unrestricted. NCCL enqueues from its own threads, and other ranks may be threads of this
+/// process.
 class Graph final : public CapturedWork {
  public:
   /// Captures the work that `enqueue` puts on `stream`. Work on another stream is captured too, if

@@ -1,6 +1,6 @@
 #pragma once
-// Collects the groups of ranks of a job's collectives, for communicators whose groups are made in
-// calls of all ranks (NCCL's split).
+// Collects the groups of ranks that run a job's collectives. NCCL makes a group in a call that all
+// ranks must join (ncclCommSplit), so each rank must know the groups of all ranks.
 #include <compare>
 #include <vector>
 

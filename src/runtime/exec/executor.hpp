@@ -186,7 +186,8 @@ class Executor {
   std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null unless captured
   /// by stream: end of the work captured so far
   std::array<Backend::Event, 3> passed_{Backend::none, Backend::none, Backend::none};
-  /// whether an iteration has run. Libraries have then created the objects that captures need
+  /// whether an iteration has run. In the first iteration, libraries create the objects that a
+  /// later capture needs
   bool ran_ = false;
 };
 

@@ -18,7 +18,7 @@ std::vector<std::vector<Stream>> awaited_streams(const Program& program);
 /// The ops [first, end) of a program.
 struct Segment {
   std::size_t first = 0, end = 0;
-  /// whether the ops need no host, so that they can be captured together once and replayed
+  /// whether the ops are captured together once and then replayed
   bool replays = false;
   bool communicates = false;
   friend bool operator==(const Segment&, const Segment&) = default;

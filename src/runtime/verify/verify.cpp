@@ -28,7 +28,7 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
 struct Decision {
   std::size_t op = 0;
   BufferId buffer = -1;
-  TensorBlock block;  ///< the decisions; places are kept as floats
+  TensorBlock block;  ///< the decisions; places of maxima are stored as floats
   bool places = false;
   /// the values at which the gradient jumps
   float low = 0, high = std::numeric_limits<float>::infinity();

@@ -35,10 +35,11 @@ namespace stratplan {
 /// Missing parts may hide in so large a tolerance, so verify a plan in fp32 first.
 double verification_tolerance(const Network& network, const Precision& precision = {});
 
-/// Compares two iterations tensor by tensor, both as gather_iteration returns them. A difference is
-/// ||expected - actual|| / ||expected||. The divisor is never below 1e-6 of the norm of all
-/// gradients (the loss is exempt), nor below the tensor's value in `scales`. A NaN in either
-/// iteration fails. Tensors with different names or shapes are a bug.
+/// Compares two iterations tensor by tensor, both as gather_iteration returns them. A tensor's
+/// difference is ||expected - actual|| / ||expected||. For a gradient, the divisor is at least 1e-6
+/// of the norm of all expected gradients. It is also at least the gradient's value in `scales`, if
+/// there is one. A NaN in either iteration fails the comparison. Tensors with different names or
+/// shapes are a bug.
 VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,
                            const std::map<std::string, double>& scales = {});

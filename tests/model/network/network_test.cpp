@@ -457,8 +457,8 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
                 R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1,
                "padding": [6, 3]})" +
                 loss),
-       "at /layers/1: layer a: padding 6 before and 6 behind leaves no output of 9 windows of "
-       "extent 1 along H"},
+       "at /layers/1: layer a: padding 6 before and 6 behind along H removes the whole output of 9 "
+       "windows of extent 1"},
       {document(data +
                 R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
                "stride": 2000000000})" +

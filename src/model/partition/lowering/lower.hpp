@@ -15,9 +15,9 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank, int ranks = 0);
 
 /// Returns the program of the forward phase alone, as inference needs it: batch normalization uses
-/// its running statistics, and dropout does nothing. The program has the parameters and running
-/// statistics of lower(), but no gradients and no optimizer state. Requires that the network keeps
-/// running statistics if it has any batch normalization.
+/// its running statistics, and dropout does nothing. The program has the same parameters and
+/// running statistics as the program of lower(), but no gradients and no optimizer state. Requires
+/// that the network keeps running statistics if it has any batch normalization.
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank, int ranks = 0);
 

@@ -295,10 +295,11 @@ void Lowering::gradient_complete(std::size_t p) {
   const Bucket& bucket = placed.bucket;
   schedule_.accumulate(bucket, slice, *this);
   if (!schedule_.shares(bucket, 2) && !last_micro_batch()) return;
-  SP_ASSERT(
-      placed.complete == slice.begin,
-      "a gradient is completed out of order: {} elements are complete, but its slice begins at {}",
-      placed.complete, slice.begin);
+  SP_ASSERT(placed.complete == slice.begin,
+            "a gradient is completed out of order: the bucket has {} complete elements, but the "
+            "gradient's "
+            "slice begins at element {}",
+            placed.complete, slice.begin);
   placed.complete += padded_slice(slice.region.elements());
   if (schedule_.shares(bucket, 2)) {
     const bool last = placed.complete == bucket.filled;

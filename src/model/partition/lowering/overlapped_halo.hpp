@@ -53,8 +53,8 @@ std::optional<Rejection> check_interior_split(const Network& network,
 std::set<std::string> layers_with_interior(const Network& network,
                                            const LayerDecompositions& decompositions);
 
-/// Returns the number of elements from the start of a dense buffer over `all` to the start of
-/// `part`, a contiguous region in it.
+/// Returns the offset of the region `part` in a dense buffer over the region `all`, in elements.
+/// `part` lies inside `all`, and is contiguous in the buffer.
 std::int64_t elements_before(const Region& part, const Region& all);
 
 }  // namespace stratplan

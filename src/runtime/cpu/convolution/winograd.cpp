@@ -48,8 +48,9 @@ struct Pass {
 
   /// Returns the number of tiles of a full band.
   std::int64_t tiles() const { return rows_of_tiles * tiles_w; }
-  // The next four functions return numbers of floats. They count the transformed inputs and the
-  // transformed outputs of one plane of a band, the transformed filters, and all of them together.
+  // The next four functions return numbers of floats. inputs_size() and outputs_size() count the
+  // transformed inputs and outputs of one plane of a band. filters_size() counts all transformed
+  // filters. floats() counts all floats of the workspace.
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
   std::int64_t filters_size() const { return depth.kernel * points * in[Axis::C] * out[Axis::C]; }
