@@ -359,8 +359,8 @@ TEST(FileData, WhatDoesNotFitIsToldInOneLine) {
     EXPECT_THAT(message(loads_of_whole(4)), HasSubstr("at least one batch of 4 samples, found 3"));
     EXPECT_THAT(
         message(loads, ChannelOrder::Last),
-        HasSubstr(
-            "expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); --channel-order"));
+        HasSubstr("expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); the other "
+                  "--channel-order fits"));
     loads[0].global[Axis::H] = 7;
     EXPECT_THAT(message(loads),
                 HasSubstr("expected an array (samples, 3, 2, 7, 5), found (3, 3, 2, 6, 5)"));
