@@ -1,6 +1,9 @@
 #include "search/dual_bound.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <ranges>
+#include <utility>
 
 #include "model/base/index.hpp"
 #include "search/numbers.hpp"
@@ -12,8 +15,6 @@ double least_of(const std::vector<double>& costs) { return *std::ranges::min_ele
 
 }  // namespace
 
-/// Builds the spanning tree. The parent of a node is the latest earlier node that shares an edge
-/// with it.
 DualBound::DualBound(const LargeTable& table, double limit)
     : table_(table),
       limit_(limit),
@@ -24,31 +25,62 @@ DualBound::DualBound(const LargeTable& table, double limit)
       besides_of_high_(at(table.nodes())),
       to_parent_(at(table.nodes())),
       completion_(at(table.nodes())),
+      root_(at(table.nodes()), -1),
       least_(at(table.nodes())) {
-  const auto edges = table.edges();
-  for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
-    const int child = std::max(edges[at(edge)].from, edges[at(edge)].to),
-              parent = std::min(edges[at(edge)].from, edges[at(edge)].to);
-    if (parent <= parent_[at(child)]) continue;
-    parent_[at(child)] = parent;
-    parent_edge_[at(child)] = edge;
-  }
+  span();
   for (int node = 0; node < table.nodes(); ++node) {
     own_.emplace_back(table.node_costs(node).begin(), table.node_costs(node).end());
-    if (parent_[at(node)] >= 0) children_[at(parent_[at(node)])].push_back(node);
-    root_.push_back(parent_[at(node)] < 0 ? node : root_[at(parent_[at(node)])]);
     from_parent_.emplace_back(own_.back().size(), 0);
-    if (parent_[at(node)] >= 0) to_parent_[at(node)].assign(own_[at(parent_[at(node)])].size(), 0);
   }
   below_ = own_;
-  for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
-    const int low = std::min(edges[at(edge)].from, edges[at(edge)].to),
-              high = std::max(edges[at(edge)].from, edges[at(edge)].to);
+  for (const int node : order_) {
+    if (parent_[at(node)] < 0) continue;
+    children_[at(parent_[at(node)])].push_back(node);
+    to_parent_[at(node)].assign(own_[at(parent_[at(node)])].size(), 0);
+  }
+  std::vector<int> place(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) place[at(order_[i])] = static_cast<int>(i);
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+    auto [low, high] = table.edges()[at(edge)];
+    if (place[at(low)] > place[at(high)]) std::swap(low, high);
     if (parent_edge_[at(high)] == edge) continue;
     besides_of_low_[at(low)].push_back(static_cast<int>(besides_.size()));
     besides_of_high_[at(high)].push_back(static_cast<int>(besides_.size()));
     besides_.push_back(
         {edge, low, high, Costs(own_[at(low)].size(), 0), Costs(own_[at(high)].size(), 0)});
+  }
+}
+
+/// Builds the spanning tree by depth-first search, and stores its nodes in preorder.
+void DualBound::span() {
+  const auto edges = table_.edges();
+  std::vector<std::vector<std::pair<int, int>>> ways(at(table_.nodes()));  // other end, edge
+  for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
+    ways[at(edges[at(edge)].from)].emplace_back(edges[at(edge)].to, edge);
+    ways[at(edges[at(edge)].to)].emplace_back(edges[at(edge)].from, edge);
+  }
+  for (auto& of_node : ways) std::ranges::sort(of_node, std::greater{});
+  for (int root = 0; root < table_.nodes(); ++root) {
+    std::vector<int> path;
+    const auto enter = [&](int node) {
+      root_[at(node)] = root;
+      order_.push_back(node);
+      path.push_back(node);
+    };
+    if (root_[at(root)] < 0) enter(root);
+    while (!path.empty()) {
+      const int node = path.back();
+      if (ways[at(node)].empty()) {
+        path.pop_back();
+        continue;
+      }
+      const auto [next, edge] = ways[at(node)].back();
+      ways[at(node)].pop_back();
+      if (root_[at(next)] >= 0) continue;
+      parent_[at(next)] = node;
+      parent_edge_[at(next)] = edge;
+      enter(next);
+    }
   }
 }
 
@@ -62,7 +94,7 @@ void DualBound::restrict_to(const std::vector<std::vector<int>>& few) {
 
 void DualBound::expect(const std::vector<int>& assignment) {
   std::vector<double> subtree(at(table_.nodes()), 0);
-  for (int node = table_.nodes() - 1; node >= 0; --node) {
+  for (const int node : std::views::reverse(order_)) {
     subtree[at(node)] += own_[at(node)][at(assignment[at(node)])];
     if (parent_[at(node)] < 0) continue;
     const auto [from, to] = table_.edges()[at(parent_edge_[at(node)])];
@@ -177,7 +209,7 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
 }
 
 void DualBound::ascend() {
-  for (int node = table_.nodes() - 1; node >= 0; --node) {
+  for (const int node : std::views::reverse(order_)) {
     gather(node);
     settle(node);
     if (descended_) lend_all(besides_of_high_[at(node)], true);
@@ -190,7 +222,7 @@ void DualBound::ascend() {
 
 void DualBound::descend() {
   descended_ = true;
-  for (int node = 0; node < table_.nodes(); ++node) {
+  for (const int node : order_) {
     gather(node);
     if (const int parent = parent_[at(node)]; parent >= 0)
       from_parent_[at(node)] =
@@ -209,8 +241,8 @@ std::size_t DualBound::most_survivors() const {
 }
 
 std::vector<int> DualBound::follow() {
-  std::vector<int> assignment;
-  for (int node = 0; node < table_.nodes(); ++node) {
+  std::vector<int> assignment(at(table_.nodes()));
+  for (const int node : order_) {
     gather(node);
     Costs costs = below_[at(node)];
     const auto charge = [&](int edge, int known) {
@@ -225,7 +257,7 @@ std::vector<int> DualBound::follow() {
       for (std::size_t i = 0; i < costs.size(); ++i) costs[i] -= beside.at_high[i];
       charge(beside.edge, beside.low);
     }
-    assignment.push_back(static_cast<int>(std::ranges::min_element(costs) - costs.begin()));
+    assignment[at(node)] = static_cast<int>(std::ranges::min_element(costs) - costs.begin());
   }
   return assignment;
 }

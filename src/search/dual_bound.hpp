@@ -3,12 +3,18 @@
 // are exact for the tree. A non-tree edge is bounded by a price for each candidate of either end.
 // The two prices of a pair never add up to more than the edge's cost.
 //
+// The tree comes from a depth-first search. So of the two ends of a non-tree edge, one is an
+// ancestor of the other. Bounds rely on this. While a pass changes prices, a bound mixes messages
+// from before and after. It stays valid since it never sees the price that rose without the price
+// that fell for it.
+//
 // Each pass is a reparameterization that raises the bound. A share of each candidate's cost above
 // the bound moves into a non-tree edge. The candidates at the edge's other end take over the least
 // cost that the edge then has. The method is sequential tree-reweighted message passing (V.
 // Kolmogorov, Convergent tree-reweighted message passing for energy minimization, IEEE PAMI 28(10),
 // 2006). Here it runs on one tree with exact messages, so that every candidate's bound is
 // available.
+#include <algorithm>
 #include <vector>
 
 #include "search/cost_table.hpp"
@@ -31,9 +37,10 @@ class DualBound {
   /// Makes an ascent and a descent with rough messages, so that fewer candidates need exact
   /// messages. To be called before the first pass, after expect().
   void sketch();
-  /// Lowers the limit after a better assignment has been found.
-  void lower_limit(double limit) { limit_ = limit; }
-  /// One ascent, from the last node to the first, and one descent make a pass. The members below
+  /// Lowers the limit to `limit`, the cost of an assignment that has been found. Does nothing if the
+  /// limit is lower already.
+  void lower_limit(double limit) { limit_ = std::min(limit_, limit); }
+  /// One ascent, from the leaves to the roots, and one descent make a pass. The members below
   /// require at least one pass.
   void ascend();
   void descend();
@@ -53,10 +60,11 @@ class DualBound {
 
  private:
   using Costs = std::vector<double>;
-  struct Beside {  ///< a non-tree edge
+  struct Beside {  ///< a non-tree edge; `low` is an ancestor of `high`
     int edge, low, high;
     Costs at_low, at_high;  ///< prices by candidate
   };
+  void span();
   Costs through(int edge, int from_node, const Costs& costs, const Costs& limits) const;
   void gather(int node);
   double other_trees(int node) const;
@@ -69,6 +77,7 @@ class DualBound {
   const LargeTable& table_;
   double limit_, bound_ = 0;
   bool descended_ = false, roughly_ = false;
+  std::vector<int> order_;  ///< the nodes, each behind its parent
   std::vector<int> parent_, parent_edge_;
   std::vector<std::vector<int>> children_, besides_of_low_, besides_of_high_;
   std::vector<Beside> besides_;

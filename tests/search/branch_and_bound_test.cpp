@@ -188,6 +188,27 @@ RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
   }
 }
 
+/// Two branches rejoin. If one branch lends to the last node, the other branch must not count the
+/// loan again.
+TEST(DualBound, CountsNoLoanTwice) {
+  DenseTable dense;
+  dense.add_node({"fork", {4, 2}, {}});
+  dense.add_node({"left", {5, 2}, {}});
+  dense.add_node({"right", {2, 2}, {}});
+  dense.add_node({"join", {5, 1}, {}});
+  dense.add_edge(0, 1, {{3, 6}, {8, 2}});
+  dense.add_edge(0, 2, {{6, 2}, {6, 6}});
+  dense.add_edge(1, 3, {{0, 5}, {3, 7}});
+  dense.add_edge(2, 3, {{6, 4}, {3, 7}});
+  const Widened table(dense);
+  DualBound dual(table, 1e9);
+  for (int pass = 0; pass < 4; ++pass) {
+    dual.ascend();
+    dual.descend();
+    EXPECT_LE(dual.bound(), search_exhaustively(dense)->cost.value + 1e-9) << "pass " << pass;
+  }
+}
+
 /// Without non-tree edges a single pass is exact.
 RC_GTEST_PROP(DualBound, IsExactOnChains, ()) {
   const DenseTable dense = test::random_table(test::Family::Chain, *rc::gen::inRange(1, 7), 5);
