@@ -21,6 +21,7 @@
 #include "model/base/system/process.hpp"
 #include "model/base/system/process_tree.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
 namespace {
@@ -99,13 +100,15 @@ void pass_on(int child, bool makes_checkpoints) {
 
 /// Removes the session folder of an mpirun that has ended. mpirun leaves the folder behind if a
 /// signal kills mpirun, or if two signals end it at once. Open MPI 4 names the folder
-/// ompi.HOST.USER/pid.PROCESS.
+/// ompi.HOST.USER/pid.PROCESS, where HOST may lack its domain. Other hosts may share the folder of
+/// temporary files, so that only this host's name and this user's number are safe.
 void remove_session_folder(int mpirun) {
   std::error_code ignored;
   const auto all = std::filesystem::temp_directory_path(ignored);
-  for (const auto& user : std::filesystem::directory_iterator(all, ignored))
-    if (user.path().filename().string().starts_with("ompi."))
-      std::filesystem::remove_all(user.path() / fmt::format("pid.{}", mpirun), ignored);
+  const std::string host = host_name();
+  for (const std::string& name : {host, host.substr(0, host.find('.'))})
+    std::filesystem::remove_all(
+        all / fmt::format("ompi.{}.{}", name, geteuid()) / fmt::format("pid.{}", mpirun), ignored);
 }
 
 /// Waits for the job's end. Returns the status of `child`; nothing if the job hung and was ended.
@@ -192,12 +195,16 @@ LaunchResult launch(const Launch& launch) {
   LaunchResult result;
   try {
     const StopSignals signals(launch.makes_checkpoints);
-    const Orphans orphans;
-    const int child = start_process({.program = command.front(),
-                                     .command = command,
-                                     .standard_output = output,
-                                     .blocks_interrupts = launch.makes_checkpoints});
-    const auto status = wait_for(child, launch);
+    int child = 0;
+    std::optional<int> status;
+    {
+      const Orphans orphans;
+      child = start_process({.program = command.front(),
+                             .command = command,
+                             .standard_output = output,
+                             .blocks_interrupts = launch.makes_checkpoints});
+      status = wait_for(child, launch);
+    }
     if (under_mpirun(launch)) remove_session_folder(child);
     interpret(status, launch, result);
   } catch (...) {

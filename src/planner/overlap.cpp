@@ -86,8 +86,8 @@ Prediction choose_execution(Plan& plan, const Network& network, const MachinePro
   beside.execution.concurrent_streams = true;
   Prediction best = play(many && !fixed ? beside : plan, network, machine);
   if (many && !fixed) {
-    // A second simulation, without concurrent streams, would take too long. The plan is assumed to
-    // be faster with them.
+    // The plan is assumed to be faster with concurrent streams. To simulate it both ways would take
+    // too long, unless only the plan without them fits.
     if (!fits(best)) return play(plan, network, machine);
     plan.execution = beside.execution;
     if (!thorough) return best;

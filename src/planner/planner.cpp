@@ -139,10 +139,11 @@ class Planning {
   // ---------------------------------------------------------------- if memory is short
 
   /// Stores the prediction of `considered`, which needs too much memory: the best plan found with
-  /// the options as given. Resets the objective, since nothing is known yet about plans that fit.
+  /// the options as given. The limit does not restrict the execution of this plan. Resets the
+  /// objective, since nothing is known yet about plans that fit.
   void remember_without_limit(Considered considered) {
-    if (!considered.plan->prediction)
-      considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
+    considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
+    considered.infeasible = limit_.exceeded_text(considered.plan->prediction->memory);
     result_.without_limit = considered.plan->prediction;
     result_.objective = {};
     result_.optimal = false;
@@ -347,8 +348,7 @@ class Planning {
     result_.objective = cost;
     result_.lower_bound = std::min(lower_bound, cost);
     result_.optimal = cost.value <= result_.lower_bound.value * same_time;
-    result_.gap =
-        result_.optimal || result_.lower_bound.value <= 0 ? 0 : cost / result_.lower_bound - 1;
+    result_.gap = result_.optimal ? 0 : cost / std::max(result_.lower_bound, Seconds{}) - 1;
   }
 
   void add_searched(Considered considered) {

@@ -53,10 +53,10 @@ struct PlanningResult {
   /// ranks. The objective is the sum of all layers' and edges' costs. At large scale it also counts
   /// gradient sums that the backward phase cannot hide
   bool optimal = false;
-  double gap = 0;          ///< if not optimal: objective / lower_bound - 1
-  Seconds objective{};     ///< objective of the plan `searched_name`
-  Seconds lower_bound{};   ///< lower bound of the objective over all plans within the memory limit
-  std::size_t blocks = 0;  ///< number of blocks: groups of layers that share a decomposition
+  double gap = 0;         ///< if not optimal: objective / lower_bound - 1; infinite without a bound
+  Seconds objective{};    ///< objective of the plan `searched_name`
+  Seconds lower_bound{};  ///< lower bound of the objective over all plans within the memory limit
+  std::size_t blocks = 0;      ///< number of blocks: groups of layers that share a decomposition
   std::size_t candidates = 0;  ///< legal decompositions, summed over all blocks
   std::size_t rejections = 0;  ///< illegal decompositions, summed over all blocks
   Seconds search_seconds{};    ///< time spent searching, including the evaluation of costs

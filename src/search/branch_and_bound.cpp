@@ -209,7 +209,8 @@ class BranchAndBound {
   }
 
   /// Adds each node's most promising candidates to `all_chosen`. An assignment with any other
-  /// candidate costs at least the returned value, or at least as much as the best known assignment.
+  /// candidate costs at least the returned value, at least as much as the best known assignment, or
+  /// at least the limit() with which the dual bound began.
   double choose(std::size_t count, Candidates& all_chosen) const {
     double left_out = infinity;
     const double limit = found_ ? best_.cost : infinity;

@@ -112,7 +112,7 @@ exec 7>cache/measuring.lock
 flock 7
 sp profile tiny -n 1 -b 2 >profiled 2>waiting 7>&- &
 profiling=$!
-for _ in $(seq 600); do grep -q "waiting for its end" waiting && break; sleep 0.1; done
+for _ in $(seq 600); do grep -q "waiting until another" waiting && break; sleep 0.1; done
 check "measuring takes turns" grep -q "waiting until another stratplan process has measured this machine" waiting
 exec 7>&-
 wait $profiling

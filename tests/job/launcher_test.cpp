@@ -29,7 +29,7 @@ TEST(LaunchCommand, OneRankNeedsNoLauncher) {
 }
 
 TEST(LaunchCommand, BindsWhereCoresSuffice) {
-  if (!find_on_path("mpirun")) GTEST_SKIP() << "no mpirun";
+  if (!uses_mpirun(2)) GTEST_SKIP() << "the program starts no mpirun here";
   const int cores = usable_cores();
   const auto many = launch_command({cores + 1, 1, {"run"}, {}});
   EXPECT_TRUE(has(many, "--oversubscribe"));

@@ -103,6 +103,22 @@ TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
   }
 }
 
+/// Concurrent streams may be what exceeds the limit. The plan without the limit has them.
+TEST(MemoryChoices, WithoutTheLimitIsTheUnlimitedPlan) {
+  const Network network = read_network("resnet18", {.batch = 64, .input_size = {}});
+  const MachineProfile machine = read_machine("lassen");
+  const auto planned = [&](std::optional<Bytes> limit) {
+    PlanningOptions options;
+    options.memory_limit = limit;
+    options.free = all;
+    return plan(network, "resnet18", 4, machine, options);
+  };
+  const Prediction unlimited = *planned({}).recommended.prediction;
+  const PlanningResult limited = planned(Bytes{unlimited.memory.value * 4 / 5});
+  ASSERT_TRUE(limited.without_limit);
+  EXPECT_EQ(*limited.without_limit, unlimited);
+}
+
 /// The estimates prefer two micro-batches here, but leave out the sums that these repeat.
 TEST(MemoryChoices, MoreFreedomMakesNoSlowerPlan) {
   const Network network = read_network("resnet18", {.batch = 64, .input_size = {}});

@@ -357,10 +357,9 @@ TEST(FileData, WhatDoesNotFitIsToldInOneLine) {
     auto loads = loads_of_whole(2);
     EXPECT_EQ(message(loads), "no exception");
     EXPECT_THAT(message(loads_of_whole(4)), HasSubstr("at least one batch of 4 samples, found 3"));
-    EXPECT_THAT(
-        message(loads, ChannelOrder::Last),
-        HasSubstr("expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); the other "
-                  "--channel-order fits"));
+    EXPECT_THAT(message(loads, ChannelOrder::Last),
+                HasSubstr("expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); it fits "
+                          "with --channel-order first"));
     loads[0].global[Axis::H] = 7;
     EXPECT_THAT(message(loads),
                 HasSubstr("expected an array (samples, 3, 2, 7, 5), found (3, 3, 2, 6, 5)"));

@@ -101,12 +101,13 @@ Finding local_profiles() {
           "stratplan profile NETWORK -n RANKS -b BATCH"};
 }
 
-/// Returns a remark on an mpirun that is not Open MPI's. This program does not start such an
-/// mpirun, because its options differ.
-std::string how_it_is_called() {
-  return mpi_part().built && !built_with_open_mpi()
-             ? ", which is not Open MPI's: call it yourself, else ranks communicate over sockets"
-             : "";
+/// Returns a remark on mpirun in a build with another MPI than Open MPI. Such a program does not
+/// start mpirun, because the options of mpirun differ.
+std::string remark_on_mpirun() {
+  return mpi_part().built && !built_with_open_mpi() ? "; this program was built with another MPI "
+                                                      "than Open MPI: call mpirun yourself, else "
+                                                      "ranks communicate over sockets"
+                                                    : "";
 }
 
 std::vector<Finding> what_was_found() {
@@ -115,7 +116,7 @@ std::vector<Finding> what_was_found() {
   const auto networks = shipped("networks"), machines = shipped("machines");
   return {{"cores", true, true, fmt::format("{} ({})", usable_cores(), cpu_model()), ""},
           {"memory", true, true, readable(memory), ""},
-          {"mpirun", mpirun.has_value(), true, mpirun ? *mpirun + how_it_is_called() : "not found",
+          {"mpirun", mpirun.has_value(), true, mpirun ? *mpirun + remark_on_mpirun() : "not found",
            "apt-get install openmpi-bin"},
           cache(),
           local_profiles(),

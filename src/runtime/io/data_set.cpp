@@ -115,14 +115,16 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp
   const Shape shape = stored_shape(load);
   const auto axes = match(array.file->extents(), shape, order);
   if (!axes) {
+    const bool first = order == ChannelOrder::First;
     const bool otherwise =
-        match(array.file->extents(), shape,
-              order == ChannelOrder::First ? ChannelOrder::Last : ChannelOrder::First)
+        match(array.file->extents(), shape, first ? ChannelOrder::Last : ChannelOrder::First)
             .has_value();
     throw InputError(array.file->name(), "",
                      fmt::format("expected an array {}, found ({}){}", describe(shape, order),
                                  fmt::join(array.file->extents(), ", "),
-                                 otherwise ? "; the other --channel-order fits" : ""));
+                                 !otherwise ? ""
+                                 : first    ? "; it fits with --channel-order last"
+                                            : "; it fits with --channel-order first"));
   }
   if (labels && array.file->numbers() == Numbers::Floating)
     throw InputError(array.file->name(), "", "expected integers as labels");
