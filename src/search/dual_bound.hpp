@@ -37,8 +37,8 @@ class DualBound {
   /// Makes an ascent and a descent with rough messages, so that fewer candidates need exact
   /// messages. To be called before the first pass, after expect().
   void sketch();
-  /// Lowers the limit to `limit`, the cost of an assignment that has been found. Does nothing if the
-  /// limit is lower already.
+  /// Lowers the limit to the cost of an assignment that has been found. Does nothing if the limit
+  /// is lower already.
   void lower_limit(double limit) { limit_ = std::min(limit_, limit); }
   /// One ascent, from the leaves to the roots, and one descent make a pass. The members below
   /// require at least one pass.
