@@ -51,6 +51,10 @@ class LargeScaleSearch {
     choose_few();
     if (options_.memory_limit) choose_price_of_memory();
     look();
+    // The solutions of branch and bound are best under weights. By the exact objective, a known
+    // assignment may be better.
+    if (!cuts_.empty() && fits(cuts_.front()) && table_.seconds(cuts_.front()) < best())
+      keep(cuts_.front());
     std::ranges::stable_sort(found_, {}, &Found::seconds);
     for (const Found& found : found_) outcome_.found.push_back(layers_of(found.assignment));
     if (!found_.empty()) outcome_.objective = {found_.front().seconds};
@@ -94,7 +98,6 @@ class LargeScaleSearch {
     };
     if (seeds_.empty()) return;
     cuts_ = {*std::ranges::min_element(seeds_, less)};
-    if (fits(cuts_.front())) keep(cuts_.front());
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
