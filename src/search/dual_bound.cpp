@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <ranges>
 #include <utility>
 
 #include "model/base/index.hpp"
@@ -94,7 +93,8 @@ void DualBound::restrict_to(const std::vector<std::vector<int>>& few) {
 
 void DualBound::expect(const std::vector<int>& assignment) {
   std::vector<double> subtree(at(table_.nodes()), 0);
-  for (const int node : std::views::reverse(order_)) {
+  for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
+    const int node = *place;
     subtree[at(node)] += own_[at(node)][at(assignment[at(node)])];
     if (parent_[at(node)] < 0) continue;
     const auto [from, to] = table_.edges()[at(parent_edge_[at(node)])];
@@ -209,7 +209,8 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
 }
 
 void DualBound::ascend() {
-  for (const int node : std::views::reverse(order_)) {
+  for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
+    const int node = *place;
     gather(node);
     settle(node);
     if (descended_) lend_all(besides_of_high_[at(node)], true);
