@@ -6,8 +6,8 @@
 //
 // With a memory limit the search solves a resource-constrained shortest path problem. Partial
 // assignments are interchangeable if they agree on all nodes that still matter to unassigned nodes.
-// Of two such partial assignments, one that costs no less and needs no less memory is dropped
-// (Desrochers and Soumis, INFOR 26(3), 1988).
+// The search drops a partial assignment if an interchangeable one costs no more and needs no more
+// memory (Desrochers and Soumis, INFOR 26(3), 1988).
 #include <cstdint>
 #include <optional>
 #include <vector>

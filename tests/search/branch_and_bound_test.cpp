@@ -232,16 +232,16 @@ RC_GTEST_PROP(BoundedSolution, AMemoryLimitHolds, ()) {
   if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
 }
 
-/// Copies the table, and makes candidates the slower, the less memory they use.
-DenseTable with_slow_thrift(const DenseTable& table) {
+/// Returns a copy of the table in which a candidate costs `of_candidate(cost, memory)`, and a pair of
+/// candidates `edge_factor` times as much.
+template <class OfCandidate>
+DenseTable repriced(const DenseTable& table, const OfCandidate& of_candidate, double edge_factor) {
   DenseTable result;
   for (int node = 0; node < table.nodes(); ++node) {
     DenseTable::Node made{table.node_name(node), {}, {}};
     for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
-      const std::int64_t memory = table.node_memory(node, candidate).value;
-      made.cost.push_back(table.node_cost(node, candidate).value +
-                          100.0 / static_cast<double>(1 + memory));
-      made.memory.push_back(memory);
+      made.memory.push_back(table.node_memory(node, candidate).value);
+      made.cost.push_back(of_candidate(table.node_cost(node, candidate).value, made.memory.back()));
     }
     result.add_node(made);
   }
@@ -250,10 +250,26 @@ DenseTable with_slow_thrift(const DenseTable& table) {
     std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
     for (int i = 0; i < table.candidates(from); ++i)
       for (int j = 0; j < table.candidates(to); ++j)
-        cost[static_cast<std::size_t>(i)].push_back(table.edge_cost(edge, i, j).value);
+        cost[static_cast<std::size_t>(i)].push_back(edge_factor *
+                                                    table.edge_cost(edge, i, j).value);
     result.add_edge(from, to, cost);
   }
   return result;
+}
+
+/// Makes candidates the slower, the less memory they use.
+DenseTable with_slow_thrift(const DenseTable& table) {
+  return repriced(
+      table,
+      [](double cost, std::int64_t memory) {
+        return cost + 100.0 / static_cast<double>(1 + memory);
+      },
+      1);
+}
+
+DenseTable doubled(const DenseTable& table) {
+  return repriced(
+      table, [](double cost, std::int64_t) { return 2 * cost; }, 2);
 }
 
 RC_GTEST_PROP(BoundedSolution, TheBoundHoldsWhereNothingKnownFits, ()) {
@@ -284,27 +300,6 @@ TEST(BoundedSolution, ItsBoundIsAtMostWhatTheSearchAssumed) {
   const auto found = branch_and_bound(Widened(dense), {{0, 0}}, {.memory_limit = limit});
   ASSERT_TRUE(found);
   EXPECT_LE(found->lower_bound, search_exhaustively(dense, limit)->cost.value);
-}
-
-DenseTable doubled(const DenseTable& table) {
-  DenseTable result;
-  for (int node = 0; node < table.nodes(); ++node) {
-    DenseTable::Node made{table.node_name(node), {}, {}};
-    for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
-      made.cost.push_back(2 * table.node_cost(node, candidate).value);
-      made.memory.push_back(table.node_memory(node, candidate).value);
-    }
-    result.add_node(made);
-  }
-  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
-    const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
-    std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
-    for (int i = 0; i < table.candidates(from); ++i)
-      for (int j = 0; j < table.candidates(to); ++j)
-        cost[static_cast<std::size_t>(i)].push_back(2 * table.edge_cost(edge, i, j).value);
-    result.add_edge(from, to, cost);
-  }
-  return result;
 }
 
 RC_GTEST_PROP(BoundedSolution, DoublingAllCostsDoublesIt, ()) {

@@ -116,15 +116,13 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp
   const auto axes = match(array.file->extents(), shape, order);
   if (!axes) {
     const bool first = order == ChannelOrder::First;
-    const bool otherwise =
-        match(array.file->extents(), shape, first ? ChannelOrder::Last : ChannelOrder::First)
-            .has_value();
+    const auto other =
+        match(array.file->extents(), shape, first ? ChannelOrder::Last : ChannelOrder::First);
+    const std::string hint =
+        other ? fmt::format("; it fits with --channel-order {}", first ? "last" : "first") : "";
     throw InputError(array.file->name(), "",
                      fmt::format("expected an array {}, found ({}){}", describe(shape, order),
-                                 fmt::join(array.file->extents(), ", "),
-                                 !otherwise ? ""
-                                 : first    ? "; it fits with --channel-order last"
-                                            : "; it fits with --channel-order first"));
+                                 fmt::join(array.file->extents(), ", "), hint));
   }
   if (labels && array.file->numbers() == Numbers::Floating)
     throw InputError(array.file->name(), "", "expected integers as labels");
