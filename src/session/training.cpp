@@ -382,13 +382,13 @@ class Inference {
 
 void check_running_statistics(const PlanAndNetwork& planned) {
   const Network& network = planned.network;
-  const bool normalizes = std::ranges::any_of(
-      network.layers, [](const Layer& layer) { return takes_batch_statistics(layer.kind); });
-  if (normalizes && network.running_momentum == 0)
-    throw InputError(
-        planned.plan.network_source, "/running_momentum",
-        "evaluation needs running statistics, which the network keeps only if running_momentum is "
-        "set (usually to 0.1)");
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    if (takes_batch_statistics(network.layer(index).kind) && !network.keeps_running(index))
+      throw InputError(
+          planned.plan.network_source, "/running_momentum",
+          fmt::format("evaluation needs the running statistics of layer {}, which the network "
+                      "keeps only if its momentum or running_momentum is set (usually to 0.1)",
+                      network.layer(index).name));
 }
 
 }  // namespace

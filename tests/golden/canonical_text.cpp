@@ -72,13 +72,13 @@ const char* word(Collective op) {
   return "?";
 }
 
-const char* word(ParameterSlice::What what) {
+const char* word(ParameterRole what) {
   switch (what) {
-    case ParameterSlice::What::Weights: return "weights";
-    case ParameterSlice::What::Bias: return "bias";
-    case ParameterSlice::What::Scale: return "scale";
-    case ParameterSlice::What::Shift: return "shift";
-    case ParameterSlice::What::Slope: return "slope";
+    case ParameterRole::Weights: return "weights";
+    case ParameterRole::Bias: return "bias";
+    case ParameterRole::Scale: return "scale";
+    case ParameterRole::Shift: return "shift";
+    case ParameterRole::Slope: return "slope";
   }
   return "?";
 }

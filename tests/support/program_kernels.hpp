@@ -518,7 +518,7 @@ inline void ProgramRun::finish() {
       const std::string name = "rank " + std::to_string(rank) + ", " + slice.name(network_) + ": ";
       const LayerDistributions& here = values_.of(slice.layer);
       const Distribution& parameter =
-          slice.what == ParameterSlice::What::Weights ? *here.weights : *here.channels;
+          slice.what == ParameterRole::Weights ? *here.weights : *here.channels;
       expect(slice.region == parameter.owned(rank) && slice.global == parameter.shape,
              name + "another region or shape than its distribution's");
       double gradient = 0;

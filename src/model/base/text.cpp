@@ -1,6 +1,7 @@
 #include "model/base/text.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
@@ -41,6 +42,10 @@ std::string exact(Bytes bytes) {
     if (bytes.value % size == 0 && bytes.value / size >= 1 && bytes.value / size <= most)
       return fmt::format("{} {}", bytes.value / size, unit);
   return readable(bytes);
+}
+
+bool matches_pattern(const std::string& text, const std::string& pattern) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
 std::string counted(std::int64_t count, const std::string& noun) {

@@ -35,6 +35,9 @@ inline constexpr std::array<ByteUnit, 9> byte_units{{{"TiB", std::int64_t{1} << 
 /// Returns a limit without rounding, in the largest unit that divides it: "40 B", "500 MB", "16
 /// GiB". If no unit gives a number of at most four digits, the limit is rounded as by readable().
 std::string exact(Bytes bytes);
+/// Whether a text matches a pattern in which * stands for any characters, ? for any one character,
+/// and [abc] for one of these.
+bool matches_pattern(const std::string& text, const std::string& pattern);
 /// Returns a count with its noun: "1 sample", "2 samples". The plural of `noun` must end in s.
 std::string counted(std::int64_t count, const std::string& noun);
 

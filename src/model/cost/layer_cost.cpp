@@ -76,10 +76,20 @@ std::string describe(const Network& network, const Recomputation& recomputation,
   const Layer& layer = network.layer(index);
   std::string text;
   visit_fields(layer, [&](std::string_view name, const auto& value) {
-    if (name != "name" && name != "inputs") append(text, value);
+    if (name != "name" && name != "inputs" && name != "declared" && name != "running")
+      append(text, value);
   });
+  for (const auto& [role, shape] : layer.parameters()) {
+    text += fmt::format(" {}", static_cast<int>(network.learning(index, role)));
+    if (network.is_shared(index, role))
+      text += fmt::format(" of {} {}", network.parameter_name(index, role),
+                          network.declared(index, role)->users.back() == index);
+  }
+  text += fmt::format(" momentum {} gradient {}", network.momentum_of(index),
+                      network.needs_gradient(index));
   for (const LayerIndex input : layer.inputs)
-    text += fmt::format(" {}{}", network.layer(input).is_data() ? "data" : "layer",
+    text += fmt::format(" {}{}{}", network.layer(input).is_data() ? "data" : "layer",
+                        network.needs_gradient(input) ? "" : " fixed",
                         recomputation.dropped(input) ? " again" : "");
   text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "",
                       recomputation.recomputed(index) ? "remade" : "");

@@ -8,6 +8,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/network/finish_parameters.hpp"
 #include "model/network/limits.hpp"
 #include "model/network/network.hpp"
 
@@ -449,6 +450,7 @@ Network finish_network(Network network, const std::string& file,
     ordered_pointers.push_back(pointer);
   }
   check_ends(network, file, ordered_pointers);
+  finish_parameters(network, file, ordered_pointers);
   return network;
 }
 

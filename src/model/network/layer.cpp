@@ -88,14 +88,32 @@ std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
   return {0, channel, depth.pad_before, height.pad_before, width.pad_before};
 }
 
+std::vector<std::pair<ParameterRole, Shape>> Layer::parameters() const {
+  Shape channels;
+  channels[Axis::C] = output[Axis::C];
+  if (is_contraction(kind)) {
+    std::vector<std::pair<ParameterRole, Shape>> of{{ParameterRole::Weights, weights()}};
+    if (bias()) of.emplace_back(ParameterRole::Bias, channels);
+    return of;
+  }
+  if (has_statistics(kind))
+    return {{ParameterRole::Scale, channels}, {ParameterRole::Shift, channels}};
+  if (kind == LayerKind::PReLU)
+    return {{ParameterRole::Slope, as<PReluLayer>().one_slope ? Shape{} : channels}};
+  return {};
+}
+
+bool Layer::is_implied(ParameterRole role) const {
+  if (!has_statistics(kind)) return false;
+  const auto& own = as<NormalizationLayer>();
+  return role == ParameterRole::Scale ? !own.has_scale() : !own.has_shift();
+}
+
 std::int64_t Layer::parameter_count() const {
-  if (has_statistics(kind)) {
-    return 2 * input[Axis::C];
-  }
-  if (kind == LayerKind::PReLU) {
-    return input[Axis::C];
-  }
-  return weights().elements() + (bias() ? filters() : 0);
+  std::int64_t sum = 0;
+  for (const auto& [role, shape] : parameters())
+    if (!is_implied(role)) sum += shape.elements();
+  return sum;
 }
 
 double Layer::fan_in() const {

@@ -10,11 +10,10 @@
 
 #include "model/base/json/fields.hpp"
 #include "model/network/layer_kinds.hpp"
+#include "model/network/parameter.hpp"
 #include "model/network/shape.hpp"
 
 namespace stratplan {
-
-using LayerIndex = int;
 
 struct Layer {
   std::string name{};
@@ -22,6 +21,9 @@ struct Layer {
   /// The producers: none for Input, several for kinds with joins(), one for all other kinds.
   std::vector<LayerIndex> inputs{};
   LayerAttributes attributes = attributes_of(kind);  ///< holds the struct that the kind requires
+  /// by ParameterRole: index into Network::parameters; -1 for a parameter that is not declared
+  std::array<ParameterIndex, parameter_role_names.size()> declared{-1, -1, -1, -1, -1};
+  int running = -1;  ///< index into Network::running; -1 if the names are not declared
 
   Shape input{};                      ///< the first producer's output; equal to `output` for Input
   std::vector<Shape> input_shapes{};  ///< each producer's output for Concat, Binary; else empty
@@ -76,8 +78,17 @@ struct Layer {
   /// The number of products in the sum of one output element, away from the borders. For a
   /// transposed convolution, this is the average over output elements. Requires a contraction.
   double fan_in() const;
-  /// The number of trainable parameters: weights and bias, or scale and shift, or slopes.
+  /// Returns the layer's parameters and their shapes: weights and bias, or scale and shift, or
+  /// slopes. A normalization always has both scale and shift (see is_implied).
+  std::vector<std::pair<ParameterRole, Shape>> parameters() const;
+  /// Whether a parameter is the constant 1 or 0 that takes the place of a missing scale or shift.
+  bool is_implied(ParameterRole role) const;
+  /// The number of elements of all parameters() but the implied ones.
   std::int64_t parameter_count() const;
+  /// Whether the layer normalizes by running statistics in training too.
+  bool normalizes_by_running() const {
+    return kind == LayerKind::BatchNorm && as<NormalizationLayer>().by_running;
+  }
   /// Floating-point operations of the forward passes, over the samples of `output`. A multiply-add
   /// counts as two. Layers other than contractions return zero, because memory bandwidth bounds
   /// them.
@@ -86,7 +97,8 @@ struct Layer {
   static constexpr auto fields() {
     using L = Layer;
     return std::tuple(Field{"name", &L::name}, Field{"kind", &L::kind}, Field{"inputs", &L::inputs},
-                      Field{"attributes", &L::attributes}, Field{"input", &L::input},
+                      Field{"attributes", &L::attributes}, Field{"declared", &L::declared},
+                      Field{"running", &L::running}, Field{"input", &L::input},
                       Field{"input_shapes", &L::input_shapes}, Field{"output", &L::output});
   }
 

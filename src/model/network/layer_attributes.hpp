@@ -3,6 +3,7 @@
 // kind decides which struct a layer has (layer_kinds.hpp).
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <variant>
@@ -71,14 +72,28 @@ struct PadLayer {
   friend bool operator==(const PadLayer&, const PadLayer&) = default;
 };
 
+/// The parameters that a normalization has. A missing scale is 1, a missing shift 0.
+enum class Affine : std::uint8_t { None, Scale, Shift, Both };
+inline constexpr std::array<std::string_view, 4> affine_names{"none", "scale", "shift", "both"};
+
 /// Attributes of a BatchNorm, an InstanceNorm or a GroupNorm.
 struct NormalizationLayer {
   double epsilon = 1e-5;    ///< added to the variance
   std::int64_t groups = 1;  ///< number of groups of channels in a GroupNorm
+  Affine affine = Affine::Both;
+  /// BatchNorm: the weight of a step's statistics in the running statistics; if negative, the
+  /// network's running_momentum
+  double momentum = -1;
+  /// BatchNorm: whether training normalizes by the running statistics, and leaves them unchanged
+  bool by_running = false;
 
+  bool has_scale() const { return affine == Affine::Scale || affine == Affine::Both; }
+  bool has_shift() const { return affine == Affine::Shift || affine == Affine::Both; }
   static constexpr auto fields() {
-    return std::tuple(Field{"epsilon", &NormalizationLayer::epsilon},
-                      Field{"groups", &NormalizationLayer::groups});
+    using L = NormalizationLayer;
+    return std::tuple(Field{"epsilon", &L::epsilon}, Field{"groups", &L::groups},
+                      Field{"affine", &L::affine}, Field{"momentum", &L::momentum},
+                      Field{"statistics", &L::by_running});
   }
   friend bool operator==(const NormalizationLayer&, const NormalizationLayer&) = default;
 };
@@ -88,6 +103,13 @@ struct DiceLayer {
 
   static constexpr auto fields() { return std::tuple(Field{"epsilon", &DiceLayer::epsilon}); }
   friend bool operator==(const DiceLayer&, const DiceLayer&) = default;
+};
+
+struct PReluLayer {
+  bool one_slope = false;  ///< whether one slope serves all channels
+
+  static constexpr auto fields() { return std::tuple(Field{"one_slope", &PReluLayer::one_slope}); }
+  friend bool operator==(const PReluLayer&, const PReluLayer&) = default;
 };
 
 struct DropoutLayer {
@@ -110,7 +132,7 @@ struct UpsampleLayer {
 /// BinaryFunction, and a LocalResponseNorm a LocalResponse.
 using LayerAttributes = std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer,
                                      PadLayer, NormalizationLayer, DiceLayer, DropoutLayer,
-                                     UpsampleLayer, Activation, BinaryFunction, LocalResponse>;
+                                     UpsampleLayer, Activation, BinaryFunction, LocalResponse, PReluLayer>;
 // Planning copies networks often, so copies of attributes must be cheap.
 static_assert(std::is_trivially_copyable_v<LayerAttributes>);
 

@@ -89,7 +89,7 @@ inline constexpr std::array<LayerKindRow, layer_kind_count> layer_kinds = [] {
        PlainLayer{},
        {.labels = true, .loss = true, .joins_channels = true}},
       {MeanSquaredError, "mean_squared_error", PlainLayer{}, {.loss = true, .point_wise = true}},
-      {PReLU, "prelu", PlainLayer{}, {.passes_scales = true, .point_wise = true}},
+      {PReLU, "prelu", PReluLayer{}, {.passes_scales = true, .point_wise = true}},
       {Softmax, "softmax", PlainLayer{}, {.joins_channels = true}},
       {LocalResponseNorm, "local_response_norm", LocalResponse{}, {.joins_channels = true}},
       {InstanceNorm,
@@ -135,6 +135,10 @@ constexpr bool is_contraction(LayerKind kind) { return traits_of(kind).contracti
 /// Whether the layer slides a window (convolutions, MaxPool, AveragePool, and Pad, whose kernel is
 /// 1). The extents of the output follow from this.
 constexpr bool has_window(LayerKind kind) { return traits_of(kind).window; }
+/// Whether layers of this kind have parameters.
+constexpr bool has_parameters(LayerKind kind) {
+  return traits_of(kind).contraction || traits_of(kind).statistics || kind == LayerKind::PReLU;
+}
 /// Whether each output element depends on the whole sample. The baseline one-weird-trick splits the
 /// filters of such layers and the samples of all others.
 constexpr bool is_fully_connected(LayerKind kind) { return traits_of(kind).fully_connected; }

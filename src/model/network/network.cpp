@@ -27,12 +27,85 @@ std::optional<LayerIndex> Network::find(const std::string& layer_name) const {
              : std::optional<LayerIndex>(static_cast<LayerIndex>(found - layers.begin()));
 }
 
-std::int64_t Network::parameter_count() const {
+const Parameter* Network::declared(LayerIndex index, ParameterRole role) const {
+  const ParameterIndex at = layer(index).declared[static_cast<std::size_t>(role)];
+  return at < 0 ? nullptr : &parameters[static_cast<std::size_t>(at)];
+}
+
+std::string Network::parameter_name(LayerIndex index, ParameterRole role) const {
+  const Parameter* parameter = declared(index, role);
+  return parameter ? parameter->name : fmt::format("{}.{}", layer(index).name, name_of(role));
+}
+
+Learning Network::learning(LayerIndex index, ParameterRole role) const {
+  if (layer(index).is_implied(role)) return Learning::Constant;
+  const Parameter* parameter = declared(index, role);
+  return parameter ? parameter->learning : Learning::Trained;
+}
+
+bool Network::is_shared(LayerIndex index, ParameterRole role) const {
+  const Parameter* parameter = declared(index, role);
+  return parameter && parameter->shared();
+}
+
+bool Network::shares_parameters(LayerIndex index) const {
+  return std::ranges::any_of(layer(index).declared, [&](ParameterIndex at) {
+    return at >= 0 && parameters[static_cast<std::size_t>(at)].shared();
+  });
+}
+
+LayerIndex Network::first_user(LayerIndex index, ParameterRole role) const {
+  const Parameter* parameter = declared(index, role);
+  return parameter && !parameter->users.empty() ? parameter->users.front() : index;
+}
+
+bool Network::needs_gradient(LayerIndex index) const {
+  return passes_gradient.empty() ? !layer(index).is_data()
+                                 : passes_gradient[static_cast<std::size_t>(index)];
+}
+
+double Network::momentum_of(LayerIndex index) const {
+  if (layer(index).kind != LayerKind::BatchNorm || layer(index).normalizes_by_running()) return 0;
+  const double own = layer(index).as<NormalizationLayer>().momentum;
+  return own < 0 ? running_momentum : own;
+}
+
+bool Network::keeps_running(LayerIndex index) const {
+  return layer(index).normalizes_by_running() || momentum_of(index) > 0;
+}
+
+bool Network::keeps_running() const {
+  for (LayerIndex index = 0; index < size(); ++index)
+    if (keeps_running(index)) return true;
+  return false;
+}
+
+LayerIndex Network::first_running_user(LayerIndex index) const {
+  const int at = layer(index).running;
+  if (at < 0) return index;
+  const std::vector<LayerIndex>& users = running[static_cast<std::size_t>(at)].users;
+  return users.empty() ? index : users.front();
+}
+
+std::array<std::string, 2> Network::running_names(LayerIndex index) const {
+  const int at = layer(index).running;
+  if (at < 0) return {layer(index).name + ".running_mean", layer(index).name + ".running_var"};
+  const RunningNames& names = running[static_cast<std::size_t>(at)];
+  return {names.mean, names.variance};
+}
+
+std::int64_t Network::parameter_count(Learning of) const {
   std::int64_t sum = 0;
-  for (const Layer& each : layers) {
-    sum += each.parameter_count();
-  }
+  for (LayerIndex index = 0; index < size(); ++index)
+    for (const auto& [role, shape] : layer(index).parameters())
+      if (!layer(index).is_implied(role) && first_user(index, role) == index &&
+          learning(index, role) == of)
+        sum += shape.elements();
   return sum;
+}
+
+std::int64_t Network::parameter_count() const {
+  return parameter_count(Learning::Trained) + parameter_count(Learning::Frozen);
 }
 
 Flops Network::forward_flops() const {
@@ -80,6 +153,33 @@ std::string other_constants(const Layer& layer) {
   return text;
 }
 
+/// Returns, as text, the declared properties of a layer's parameters that differ from the usual
+/// ones. Names are left out, because nothing but names depends on them.
+std::string other_parameters(const Network& network, LayerIndex index) {
+  const Layer& layer = network.layer(index);
+  std::string text;
+  for (const auto& [role, shape] : layer.parameters()) {
+    const Parameter* parameter = network.declared(index, role);
+    if (!parameter) continue;
+    if (parameter->learning != Learning::Trained)
+      text += fmt::format(" {} {}", name_of(role), name_of(parameter->learning));
+    for (const float value : parameter->values) text += fmt::format(" {}", value);
+    if (network.first_user(index, role) != index)
+      text += fmt::format(" {} of {}", name_of(role), network.first_user(index, role));
+  }
+  if (const auto* own = std::get_if<NormalizationLayer>(&layer.attributes)) {
+    if (own->affine != Affine::Both)
+      text += fmt::format(" affine {}", affine_names[static_cast<std::size_t>(own->affine)]);
+    if (own->momentum >= 0) text += fmt::format(" momentum {}", own->momentum);
+    if (own->by_running) text += " by running statistics";
+    if (network.first_running_user(index) != index)
+      text += fmt::format(" running of {}", network.first_running_user(index));
+  }
+  if (const auto* own = std::get_if<PReluLayer>(&layer.attributes); own && own->one_slope)
+    text += " one slope";
+  return text;
+}
+
 }  // namespace
 
 std::string Network::fingerprint() const {
@@ -90,7 +190,8 @@ std::string Network::fingerprint() const {
                    name_of(training.optimizer), training.micro_batches);
   }
   if (running_momentum > 0) text += fmt::format("running {}\n", running_momentum);
-  for (const Layer& each : layers) {
+  for (LayerIndex index = 0; index < size(); ++index) {
+    const Layer& each = layer(index);
     fmt::format_to(std::back_inserter(text),
                    "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} "
                    "probability {} in {} out {}",
@@ -109,6 +210,7 @@ std::string Network::fingerprint() const {
                    constant(each, PointwiseFunction::Clip, 1), each.groups(), response.size,
                    response.alpha, response.beta, response.k);
     text += other_constants(each);
+    text += other_parameters(*this, index);
     for (const Scale& scale : each.scales()) {
       if (scale != Scale{}) {
         fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor,

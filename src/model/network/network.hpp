@@ -1,6 +1,7 @@
 #pragma once
 // The directed acyclic graph of layers with inferred shapes, in topological order: producers before
 // consumers.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,11 @@ struct Network {
   /// Optimizer and micro-batches. The plan or the command line sets them, never a network file.
   Training training;
   std::vector<Layer> layers;         ///< shapes count the samples of one micro-batch on axis N
+  std::vector<Parameter> parameters{};  ///< the declared ones; all others have default properties
+  std::vector<RunningNames> running{};  ///< declared names of running statistics
+  std::vector<StateBuffer> buffers{};
+  /// by layer: whether a gradient of its output is needed; set by finish_network()
+  std::vector<bool> passes_gradient{};
   std::vector<std::string> notes{};  ///< decisions of an import, one line each, for the user
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
@@ -34,7 +40,39 @@ struct Network {
   /// Returns the layers that read layer `index`, ascending, one entry per reading input.
   std::vector<LayerIndex> consumers(LayerIndex index) const;
   std::optional<LayerIndex> find(const std::string& layer_name) const;
+
+  /// Returns the declaration of a layer's parameter; null if there is none.
+  const Parameter* declared(LayerIndex layer, ParameterRole role) const;
+  /// The name of a layer's parameter: "conv1.weights" unless another is declared.
+  std::string parameter_name(LayerIndex layer, ParameterRole role) const;
+  Learning learning(LayerIndex layer, ParameterRole role) const;
+  bool trains(LayerIndex layer, ParameterRole role) const {
+    return learning(layer, role) == Learning::Trained;
+  }
+  /// The first layer that reads a layer's parameter: `layer` itself unless the parameter is shared.
+  LayerIndex first_user(LayerIndex layer, ParameterRole role) const;
+  bool is_shared(LayerIndex layer, ParameterRole role) const;
+  /// Whether a layer has a parameter that several layers share.
+  bool shares_parameters(LayerIndex layer) const;
+  /// Whether the backward phase needs the gradient of a layer's output: the layer, or a layer on
+  /// which it depends, has a trained parameter.
+  bool needs_gradient(LayerIndex layer) const;
+  /// The weight of a step's statistics in a batch normalization's running statistics; 0 if the
+  /// layer keeps none, or keeps them unchanged.
+  double momentum_of(LayerIndex layer) const;
+  /// Whether a layer has running statistics.
+  bool keeps_running(LayerIndex layer) const;
+  /// Whether any layer has running statistics.
+  bool keeps_running() const;
+  /// The first layer with the same running statistics: `layer` itself unless they are shared.
+  LayerIndex first_running_user(LayerIndex layer) const;
+  /// The names of running mean and variance.
+  std::array<std::string, 2> running_names(LayerIndex layer) const;
+
+  /// The number of elements of all parameters that are trained or frozen. Shared ones count once.
   std::int64_t parameter_count() const;
+  /// The number of elements of the parameters with this learning.
+  std::int64_t parameter_count(Learning learning) const;
   Flops forward_flops() const;
   /// The number of statistics sets. A set is a run of statistics_samples consecutive samples of the
   /// batch. The last set may be smaller.
@@ -53,6 +91,9 @@ struct NetworkOverrides {
   /// Replaces statistics_samples: a number, "all" or "local"; empty to keep the file's value.
   std::string statistics{};
   Training training{};  ///< network files have no training settings
+  /// Patterns (base/text.hpp, matches_pattern) of the names of parameters to freeze. A pattern that
+  /// matches no parameter is an error.
+  std::vector<std::string> freeze{};
 };
 
 /// Returns the network with its layers checked, in topological order, and with inferred shapes.
@@ -63,8 +104,13 @@ struct NetworkOverrides {
 ///   - an extent, a tensor or a sum of tensors beyond the limits (limits.hpp)
 ///   - a batch that does not divide into its micro-batches
 ///   - statistics sets or a Dice loss that micro-batches would cut
+///   - a shared parameter whose layers want different shapes or roles, a constant with a wrong
+///     number of values, or no trained parameter at all
 Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers);
+
+/// Freezes the parameters whose names match a pattern. Throws InputError if a pattern matches none.
+void freeze(Network& network, const std::vector<std::string>& patterns);
 
 /// Returns the network with another number of micro-batches. Returns nothing if the batch does not
 /// divide into that many micro-batches, or if a layer forbids the division.

@@ -194,6 +194,22 @@ struct Clip : Row {
   }
 };
 
+/// A straight line. It stands for arithmetic with constants, which no training changes.
+struct Linear : Row {
+  static constexpr std::string_view name = "linear";  // no `onnx`, because constants are inputs
+  static constexpr std::array constants{ConstantName{"factor", "", 1}, ConstantName{"summand", ""}};
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{2, 1};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    return c[0] * x + c[1];
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T, T dy, const Constants<T>& c) {
+    return c[0] * dy;
+  }
+};
+
 struct Silu : Row {
   static constexpr std::string_view name = "silu";
   static constexpr Reads reads = Reads::Input;
@@ -408,7 +424,7 @@ struct GeluTanh : Row {
 #define SP_POINTWISE_FUNCTIONS(ROW)                                                         \
   ROW(Relu) ROW(LeakyRelu) ROW(Sigmoid) ROW(Tanh) ROW(Elu) ROW(Clip) ROW(Silu)              \
   ROW(HardSwish) ROW(HardSigmoid) ROW(Softplus) ROW(Mish) ROW(Selu) ROW(Celu) ROW(Abs)      \
-  ROW(Exp) ROW(Sqrt) ROW(Square) ROW(Gelu) ROW(GeluTanh)
+  ROW(Exp) ROW(Sqrt) ROW(Square) ROW(Gelu) ROW(GeluTanh) ROW(Linear)
 // clang-format on
 
 #define SP_POINTWISE_ENUMERATOR(Function) Function,

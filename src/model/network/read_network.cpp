@@ -14,6 +14,7 @@
 #include "model/base/text.hpp"
 #include "model/network/network.hpp"
 #include "model/network/onnx.hpp"
+#include "model/network/read_parameters.hpp"
 
 namespace stratplan {
 namespace {
@@ -36,7 +37,8 @@ Keys keys_of(LayerType type) {
     case LayerKind::AveragePool:
       return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
     case LayerKind::BatchNorm:
-    case LayerKind::InstanceNorm:
+      return {{}, {"input", "epsilon", "affine", "momentum", "statistics"}};
+    case LayerKind::InstanceNorm: return {{}, {"input", "epsilon", "affine"}};
     case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
     case LayerKind::Pointwise: {
       Keys keys{{}, {"input"}};
@@ -51,12 +53,12 @@ Keys keys_of(LayerType type) {
     case LayerKind::Upsample: return {{"scale"}, {"input", "mode"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
+    case LayerKind::PReLU: return {{}, {"input", "one_slope"}};
     case LayerKind::LocalResponseNorm: return {{}, {"input", "local_size", "alpha", "beta", "k"}};
-    case LayerKind::GroupNorm: return {{"groups"}, {"input", "epsilon"}};
+    case LayerKind::GroupNorm: return {{"groups"}, {"input", "epsilon", "affine"}};
     case LayerKind::GlobalAveragePool:
     case LayerKind::SoftmaxCrossEntropy:
     case LayerKind::MeanSquaredError:
-    case LayerKind::PReLU:
     case LayerKind::Softmax: return {{}, {"input"}};
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(type.kind));
@@ -67,7 +69,10 @@ Keys keys_of(LayerType type) {
 class Reader {
  public:
   Reader(const Json& document, std::string file, const NetworkOverrides& overrides)
-      : document_(document), file_(std::move(file)), overrides_(overrides) {}
+      : document_(document),
+        file_(std::move(file)),
+        overrides_(overrides),
+        parameters_(document, file_) {}
 
   Network read() {
     Network network;
@@ -88,7 +93,10 @@ class Reader {
       pointers.push_back(pointer_);
       network.layers.push_back(read_layer(layers[i], static_cast<LayerIndex>(i)));
     }
-    return finish_network(std::move(network), file_, pointers);
+    parameters_.finish(network);
+    network = finish_network(std::move(network), file_, pointers);
+    freeze(network, overrides_.freeze);
+    return network;
   }
 
  private:
@@ -143,6 +151,7 @@ class Reader {
     std::vector<std::string> known{"name", "kind"};
     known.insert(known.end(), keys.required.begin(), keys.required.end());
     known.insert(known.end(), keys.optional.begin(), keys.optional.end());
+    if (has_parameters(type.kind)) known.emplace_back("parameters");
     for (const auto& member : layer.items()) {
       if (std::ranges::find(known, member.key()) == known.end()) {
         fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(type), member.key(),
@@ -199,7 +208,7 @@ class Reader {
     return all[axis];
   }
 
-  Layer read_layer(const Json& json, LayerIndex index) const {
+  Layer read_layer(const Json& json, LayerIndex index) {
     const LayerType type = *std::ranges::find(all_layer_types(), json["kind"].get<std::string>(),
                                               [](LayerType each) { return name_of(each); });
     Layer layer{.name = json["name"].get<std::string>(), .kind = type.kind};
@@ -207,6 +216,7 @@ class Reader {
     layer.inputs = read_inputs(json, layer.kind, index);
     if (layer.kind == LayerKind::Input) layer.output = read_size(json);
     std::visit([&](auto& own) { read_own(json, type, own); }, layer.attributes);
+    parameters_.read_layer(json, pointer_, layer);
     return layer;
   }
 
@@ -236,6 +246,16 @@ class Reader {
   template <class Value>
   void read_value(const Json& json, LayerType, const char* key, Value& value) const {
     value = json.value(key, value);
+  }
+
+  void read_value(const Json& json, LayerType, const char* key, Affine& value) const {
+    const auto name = json.value(key, std::string(affine_names.back()));
+    value = static_cast<Affine>(std::ranges::find(affine_names, name) - affine_names.begin());
+  }
+
+  void read_value(const Json& json, LayerType, const char* key, bool& value) const {
+    if (!json.contains(key)) return;
+    value = json[key].is_string() ? json[key] == "running" : json[key].get<bool>();
   }
 
   void read_value(const Json& json, LayerType, const char* key,
@@ -295,6 +315,7 @@ class Reader {
   std::map<std::string, LayerIndex> index_;
   std::size_t spatial_rank_ = 2;
   std::string pointer_;  ///< JSON pointer of the layer that is being read
+  ParameterReader parameters_;
 };
 
 std::vector<std::string> shipped_networks() {

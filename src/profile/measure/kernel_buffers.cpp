@@ -166,6 +166,7 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case SpatialMeanBackward:
     case BatchNormStatistics:
     case BatchNormMoments:
+    case BatchNormRunningSums:
     case BatchNormInference:
     case RunningAverage:
     case PointwiseForward:

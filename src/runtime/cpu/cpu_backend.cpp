@@ -54,6 +54,7 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::Lars: return lars;
     case KernelKind::BatchNormMoments: return batch_norm_moments;
     case KernelKind::RunningAverage: return running_average;
+    case KernelKind::BatchNormRunningSums: return batch_norm_running_sums;
     case KernelKind::BatchNormInference: return batch_norm_inference;
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:

@@ -94,6 +94,7 @@ void dice_sums(const Kernel& kernel, const KernelCall& call);
 void dice_loss(const Kernel& kernel, const KernelCall& call);
 void batch_norm_moments(const Kernel& kernel, const KernelCall& call);
 void running_average(const Kernel& kernel, const KernelCall& call);
+void batch_norm_running_sums(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
 
 /// Returns the size of the scratch memory of the local response kernels. Each thread has three rows

@@ -21,6 +21,21 @@ std::vector<float> to_logical_order(const std::vector<float>& channels_last, con
   return logical;
 }
 
+std::vector<float> block_of(const std::vector<float>& logical, const Region& region,
+                            const Shape& whole) {
+  std::vector<float> block(static_cast<std::size_t>(region.elements()));
+  const std::int64_t channels = whole[Axis::C],
+                     positions = whole[Axis::D] * whole[Axis::H] * whole[Axis::W];
+  for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+    const std::int64_t row = global / channels, first = global % channels;  // row: (n, position)
+    const std::int64_t begin = (row / positions * channels + first) * positions + row % positions;
+    for (std::int64_t i = 0; i < count; ++i)
+      block[static_cast<std::size_t>(local + i)] =
+          logical[static_cast<std::size_t>(begin + i * positions)];
+  });
+  return block;
+}
+
 double norm(const std::vector<float>& values) {
   double sum = 0;
   for (const float value : values) sum += static_cast<double>(value) * value;

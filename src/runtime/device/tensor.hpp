@@ -39,6 +39,10 @@ void for_each_row(const Region& region, const Shape& whole, Row row) {
 /// Converts a tensor from channels last to the logical order (N, C, D, H, W).
 std::vector<float> to_logical_order(const std::vector<float>& channels_last, const Shape& shape);
 
+/// Returns the elements of `region`, channels last, of a whole tensor in the logical order.
+std::vector<float> block_of(const std::vector<float>& logical, const Region& region,
+                            const Shape& whole);
+
 /// Returns the Euclidean norm, summed in double.
 double norm(const std::vector<float>& values);
 

@@ -61,9 +61,9 @@ void write_weights(const Program& program, const ParameterSlice& slice, double f
 }
 
 /// Returns the initial value of a parameter that is not drawn at random.
-float start_of(ParameterSlice::What what) {
-  if (what == ParameterSlice::What::Scale) return 1.0F;
-  return what == ParameterSlice::What::Slope ? 0.25F : 0.0F;
+float start_of(ParameterRole what) {
+  if (what == ParameterRole::Scale) return 1.0F;
+  return what == ParameterRole::Slope ? 0.25F : 0.0F;
 }
 
 /// Writes `elements` copies of the first value, then of the second value, and so on.
@@ -138,9 +138,16 @@ std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed,
                            Executor& executor) {
   for (const ParameterSlice& slice : program.parameters) {
-    using What = ParameterSlice::What;
+    using What = ParameterRole;
     const auto elements = [&](ParameterPart part) { return held(program, slice, part).size(); };
-    if (slice.what == What::Weights)
+    const Parameter* declared = network.declared(slice.layer, slice.what);
+    const bool constant = declared && declared->learning == Learning::Constant;
+    if (constant && declared->values.size() > 1)
+      upload_block(program, slice, ParameterPart::Value,
+                   block_of(declared->values, slice.region, slice.global), executor);
+    else if (constant)
+      write_constants(executor, slice.value, declared->values, elements(ParameterPart::Value));
+    else if (slice.what == What::Weights)
       write_weights(program, slice, network.layer(slice.layer).fan_in(),
                     RandomStream(seed, slice.name(network)), executor);
     else

@@ -111,22 +111,6 @@ SafetensorsFile read_whole(const fs::path& path) {
   return file;
 }
 
-/// Returns one rank's block, channels last, of a whole tensor in logical order (N, C, D, H, W).
-std::vector<float> block_of(const std::vector<float>& logical, const Region& region,
-                            const Shape& whole) {
-  std::vector<float> block(static_cast<std::size_t>(region.elements()));
-  const std::int64_t channels = whole[Axis::C],
-                     positions = whole[Axis::D] * whole[Axis::H] * whole[Axis::W];
-  for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-    const std::int64_t row = global / channels, first = global % channels;  // row: (n, position)
-    const std::int64_t begin = (row / positions * channels + first) * positions + row % positions;
-    for (std::int64_t i = 0; i < count; ++i)
-      block[static_cast<std::size_t>(local + i)] =
-          logical[static_cast<std::size_t>(begin + i * positions)];
-  });
-  return block;
-}
-
 /// A checkpoint's tensors by name.
 class WholeTensors {
  public:
@@ -161,12 +145,14 @@ void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const 
              const Program& program, Executor& executor) {
   for (const Part& part : parts)
     for (const ParameterSlice& slice : program.parameters)
-      upload_block(program, slice, part.part,
+      if (buffer_of(slice, part.part) >= 0 &&
+          network.learning(slice.layer, slice.what) != Learning::Constant)
+        upload_block(program, slice, part.part,
                    tensors.block(part.prefix + slice.name(network), slice.region, slice.global),
                    executor);
   for (const RunningStatistics& running : program.running) {
     std::vector<float> both;
-    for (const std::string& name : running_names(running, network))
+    for (const std::string& name : network.running_names(running.layer))
       std::ranges::copy(tensors.block(name, running.region, running.global),
                         std::back_inserter(both));
     executor.upload(running.value, both.data());

@@ -140,6 +140,18 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
   }
 }
 
+void batch_norm_running_sums(const Kernel& kernel, const KernelCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  const double terms = kernel.sets().terms(0);
+  const float *mean = call.read(0), *variance = mean + channels;
+  double *sums = call.write<double>(0), *squares = sums + channels;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double u = mean[c];
+    sums[c] = terms * u;
+    squares[c] = terms * (variance[c] + u * u);
+  }
+}
+
 void running_average(const Kernel& kernel, const KernelCall& call) {
   const double* moments = call.read<double>(0);
   const float* running = call.read(1);

@@ -127,6 +127,7 @@ void squared_norms(const Kernel& kernel, const KernelCall& call);
 void lars(const Kernel& kernel, const KernelCall& call);
 void batch_norm_moments(const Kernel& kernel, const KernelCall& call);
 void running_average(const Kernel& kernel, const KernelCall& call);
+void batch_norm_running_sums(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
 void convert(const Kernel& kernel, const KernelCall& call);
 void unscale(const Kernel& kernel, const KernelCall& call);

@@ -51,7 +51,7 @@ NamedTensor named(const ParameterSlice& slice, const Network& network,
                   const std::vector<float>& channels_last) {
   NamedTensor tensor{
       slice.name(network), {slice.global[Axis::C]}, to_logical_order(channels_last, slice.global)};
-  if (slice.what == ParameterSlice::What::Weights)
+  if (slice.what == ParameterRole::Weights)
     tensor.shape.assign(slice.global.extent.begin(), slice.global.extent.end());
   return tensor;
 }
@@ -111,12 +111,22 @@ class Assembly {
   Shape whole_;
 };
 
-/// Returns all parameters of the network. A parameter that only other ranks hold has an empty
-/// region.
-std::vector<ParameterSlice> all_parameters(const Network& network, const Program& program) {
+/// Whether training changes the part of a parameter, or a checkpoint has to hold it anyway.
+bool has_part(const Network& network, LayerIndex layer, ParameterRole role, ParameterPart part) {
+  const Learning learning = network.learning(layer, role);
+  return learning == Learning::Trained ||
+         (learning == Learning::Frozen && part == ParameterPart::Value);
+}
+
+/// Returns all parameters of the network that have a part. A parameter that only other ranks hold
+/// has an empty region.
+std::vector<ParameterSlice> all_parameters(const Network& network, const Program& program,
+                                           ParameterPart part) {
   std::vector<ParameterSlice> all;
   for (LayerIndex layer = network.size() - 1; layer >= 0; --layer)
-    for (const auto& [what, global] : parameters_of(network.layer(layer))) {
+    for (const auto& [what, global] : network.layer(layer).parameters()) {
+      if (network.first_user(layer, what) != layer || !has_part(network, layer, what, part))
+        continue;
       const auto held = std::ranges::find_if(program.parameters,
                                              [layer, sought = what](const ParameterSlice& slice) {
                                                return slice.layer == layer && slice.what == sought;
@@ -134,7 +144,7 @@ std::vector<ParameterSlice> all_parameters(const Network& network, const Program
 std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program,
                                            Executor& executor, Communicator& communicator,
                                            ParameterPart part) {
-  const std::vector<ParameterSlice> parameters = all_parameters(network, program);
+  const std::vector<ParameterSlice> parameters = all_parameters(network, program, part);
   std::vector<Region> own;
   for (const ParameterSlice& slice : parameters) own.push_back(slice.region);
   const std::vector<std::vector<Region>> regions = all_regions(own, communicator);
@@ -161,23 +171,17 @@ std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks,
   return tensors;
 }
 
-std::array<std::string, 2> running_names(const RunningStatistics& running, const Network& network) {
-  const std::string& layer = network.layer(running.layer).name;
-  return {layer + ".running_mean", layer + ".running_var"};
-}
-
 std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program,
                                                    Executor& executor, Communicator& communicator) {
   std::vector<TensorBlock> blocks;
   std::vector<RunningStatistics> all;
   for (LayerIndex layer = network.size() - 1; layer >= 0; --layer) {
-    if (network.running_momentum == 0 || !takes_batch_statistics(network.layer(layer).kind))
-      continue;
+    if (!network.keeps_running(layer) || network.first_running_user(layer) != layer) continue;
     const auto held = std::ranges::find(program.running, layer, &RunningStatistics::layer);
     all.push_back(
         held != program.running.end()
             ? *held
-            : RunningStatistics{layer, {}, parameters_of(network.layer(layer))[0].second});
+            : RunningStatistics{layer, {}, network.layer(layer).parameters()[0].second});
     const RunningStatistics& running = all.back();
     const std::int64_t channels = running.region.elements();
     std::vector<float> both(static_cast<std::size_t>(2 * channels));
@@ -192,7 +196,7 @@ std::vector<NamedTensor> gather_running_statistics(const Network& network, const
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const RunningStatistics& running = all[i / 2];
     tensors.push_back(
-        {running_names(running, network)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
+        {network.running_names(running.layer)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
   }
   return tensors;
 }

@@ -38,8 +38,6 @@ std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks,
 /// CommunicationError.
 std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program,
                                                    Executor& executor, Communicator& communicator);
-/// The names of running mean and variance, in the order of RunningStatistics::value.
-std::array<std::string, 2> running_names(const RunningStatistics& running, const Network& network);
 
 /// Returns, on rank 0, the tensors that a dump holds and a verification compares: "loss" of the
 /// last iteration, with shape (1), then the gradients as gather_parameters returns them. The result

@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-using What = ParameterSlice::What;
+using What = ParameterRole;
 
 /// The parameters whose gradients a kernel sums up, and the index of the output's gradient among
 /// the buffers that the kernel reads.

@@ -41,7 +41,7 @@ class VanishingGradients {
   std::map<std::string, double> scales() const;
 
  private:
-  using Parameter = std::pair<LayerIndex, ParameterSlice::What>;
+  using Parameter = std::pair<LayerIndex, ParameterRole>;
 
   const Network& network_;
   const Program& program_;

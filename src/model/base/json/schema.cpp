@@ -26,7 +26,8 @@
 namespace stratplan {
 namespace {
 
-constexpr int known_version = 1;
+/// The newest version of a kind of file. Files of all earlier versions can be read.
+constexpr int newest_version(std::string_view kind) { return kind == "network" ? 2 : 1; }
 
 Json schema_of(const std::string& kind) {
   for (const auto& [name, text] : embedded_schemas) {
@@ -280,12 +281,14 @@ std::string kind_of(const Json& document) {
 }  // namespace
 
 void validate_json(const Json& document, const std::string& kind, const std::string& file) {
+  const int newest = newest_version(kind);
   if (document.is_object() && document.contains("schema_version") &&
       document["schema_version"].is_number_integer() &&
-      document["schema_version"] != known_version) {
+      (document["schema_version"] < 1 || document["schema_version"] > newest)) {
     throw InputError(file, "/schema_version",
                      fmt::format("expected schema version {} of {}.json, found version {}",
-                                 known_version, kind, document["schema_version"].dump()));
+                                 newest == 1 ? "1" : fmt::format("1 to {}", newest), kind,
+                                 document["schema_version"].dump()));
   }
   const Json root = schema_of(kind);
   const std::optional<Path> path = deepest_offence(document, root);

@@ -34,12 +34,13 @@ class FusionFold : public PassSink {
     family.forward(site_, *this);
     makes_output_ = false;
     phase_ = Phase::Backward;
-    family.backward(site_, *this);
+    if (site_.network.needs_gradient(site_.fusion.head)) family.backward(site_, *this);
     fold_parameters();
     phase_ = Phase::Update;
     if (bucket_.elements > 0) update_parameters();
     if (is_loss(site_.head().kind) && schedule_.scales_loss()) scale_loss();
     if (averages_) average();
+    fold_untrained();
   }
 
   void declare(const Use& tensor, const TensorSpec& spec) override {
@@ -125,11 +126,19 @@ class FusionFold : public PassSink {
   void take(const Pass&, const EdgePass& body) {  // edges have costs of their own
     if (body.what == EdgePass::What::Send) read(body.gradient, false);
   }
-  void take(const Pass&, const GradientPass& body) {
-    const auto what = static_cast<ParameterSlice::What>(body.gradient.which);
+  /// The parameter schedule of a shared parameter is priced once, for all its layers together. Here
+  /// belongs only the addition to the gradient that other layers have begun.
+  void take(const Pass& pass, const GradientPass& body) {
+    const auto what = static_cast<ParameterRole>(body.gradient.which);
     const LayerDistributions& made = site_.of_head();
     const Region region =
-        (what == ParameterSlice::What::Weights ? *made.weights : *made.channels).owned(site_.rank);
+        (what == ParameterRole::Weights ? *made.weights : *made.channels).owned(site_.rank);
+    if (const Parameter* declared = site_.network.declared(site_.fusion.head, what);
+        declared && declared->shared()) {
+      if (declared->users.back() != site_.fusion.head)
+        price(pass, copy_kernel(region, region, region, region, DataType::F32, true));
+      return;
+    }
     slices_.push_back({site_.fusion.head, what, region, bucket_.elements});
     bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
   }
@@ -236,11 +245,14 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- parameters
 
+  std::int64_t members() const {
+    return std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) * site_.parts(Dim::H) *
+           site_.parts(Dim::W);
+  }
   /// Prices the passes over this fusion's parameters as if the parameters had their own bucket.
   void fold_parameters() {
     if (bucket_.elements == 0) return;
-    bucket_.members = std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) *
-                      site_.parts(Dim::H) * site_.parts(Dim::W);
+    bucket_.members = members();
     if (schedule_.shares(bucket_, 1)) schedule_.divide(bucket_);
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const BucketSlice& slice = slices_[i];
@@ -261,7 +273,8 @@ class FusionFold : public PassSink {
   void gather_and_convert() {
     const LayerIndex head = site_.fusion.head;
     const bool come_and_go = schedule_.shares(bucket_, 3),
-               narrow = schedule_.converts() && site_.of_head().weights;
+               narrow = schedule_.converts() && site_.of_head().weights &&
+                        site_.trains(ParameterRole::Weights) == bucket_.trained;
     for (const Phase phase : {Phase::Forward, Phase::Backward}) {
       phase_ = phase;
       if (come_and_go) schedule_.gather(bucket_, head, Stream::Halo, *this);
@@ -271,6 +284,23 @@ class FusionFold : public PassSink {
     if (narrow && !come_and_go)
       pieces_.persistent +=
           Bytes{bucket_.elements * size_of(site_.execution.precision.activations)};
+  }
+  /// Prices the gathering and the conversion of parameters that training does not change, as if
+  /// those of this fusion had their own bucket.
+  void fold_untrained() {
+    bucket_ = Bucket{.trained = false};
+    for (const auto& [role, shape] : site_.head().parameters()) {
+      if (site_.trains(role) || site_.network.is_shared(site_.fusion.head, role)) continue;
+      const LayerDistributions& made = site_.of_head();
+      const Region region =
+          (role == ParameterRole::Weights ? *made.weights : *made.channels).owned(site_.rank);
+      bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
+    }
+    if (bucket_.elements == 0) return;
+    bucket_.members = members();
+    if (schedule_.shares(bucket_, 3)) schedule_.divide(bucket_);
+    gather_and_convert();
+    pieces_.persistent += schedule_.persistent(bucket_);
   }
   void update_parameters() {
     if (schedule_.scales_loss()) schedule_.unscale(bucket_, *this);

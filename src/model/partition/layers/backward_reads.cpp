@@ -34,7 +34,7 @@ class Reads : public PassSink {
 
 BackwardReads backward_reads(const Network& network, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  if (layer.kind == LayerKind::Input || is_loss(layer.kind)) return {};
+  if (!network.needs_gradient(index) || is_loss(layer.kind)) return {};
   const Execution undivided;
   const LayerDistributions distributions = distribute(layer, {});
   const Site site{.network = network,

@@ -8,7 +8,7 @@ namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
-using What = ParameterSlice::What;
+using What = ParameterRole;
 
 /// F and C, in this order, split the groups of channels, and each rank must have whole groups.
 /// Blocks of filters are balanced as in every layer, so that layers folded behind this layer can
@@ -136,7 +136,7 @@ Use backward_bias(const Site& site, PassSink& passes) {
   const LayerIndex activation = site.fusion.activation;
   const Use dy = site.output_gradient(),
             before = activation < 0 ? dy : Use{Use::Role::InputGradient, activation};
-  if (site.head().bias()) {
+  if (site.head().bias() && site.trains(What::Bias)) {
     Kernel kernel = site.kernel(BiasGradient, site.home().shape());
     site.activate(kernel);
     std::vector<Use> reads{dy}, writes{site.parameter_gradient(What::Bias)};
@@ -174,19 +174,27 @@ Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
 /// the weights is computed.
 void backward(const Site& site, PassSink& passes) {
   const bool transposed = site.head().kind == LayerKind::TransposedConvolution;
-  const Use raw = gather_reduced(site, backward_bias(site, passes), passes);
-  if (!site.reads_data()) {
+  const Use complete = backward_bias(site, passes);
+  if (!site.wants_gradient() && !site.trains(What::Weights)) {  // only the bias is trained
+    if (site.trains(What::Bias))
+      passes.add({site.fusion.head, GradientPass{site.parameter_gradient(What::Bias)}});
+    return;
+  }
+  const Use raw = gather_reduced(site, complete, passes);
+  const bool passes_back = site.wants_gradient(), trains = site.trains(What::Weights);
+  if (passes_back) {
     passes.add(site.run(site.kernel(transposed ? ConvolutionForward : ConvolutionBackwardData),
                         {raw, site.of(Use::Role::ConvertedWeights)}, {site.input_gradient()}));
     passes.add(site.send(0, site.input_gradient()));
   }
   std::vector<Use> factors{site.input(), raw};
   if (transposed) std::swap(factors[0], factors[1]);
-  passes.add(site.run(site.kernel(ConvolutionBackwardFilter), std::move(factors),
-                      {site.parameter_gradient(What::Weights)}));
-  if (!site.reads_data()) passes.add(site.add(0, site.input_gradient()));
-  passes.add({site.fusion.head, GradientPass{site.parameter_gradient(What::Weights)}});
-  if (site.head().bias())
+  if (trains)
+    passes.add(site.run(site.kernel(ConvolutionBackwardFilter), std::move(factors),
+                        {site.parameter_gradient(What::Weights)}));
+  if (passes_back) passes.add(site.add(0, site.input_gradient()));
+  if (trains) passes.add({site.fusion.head, GradientPass{site.parameter_gradient(What::Weights)}});
+  if (site.head().bias() && site.trains(What::Bias))
     passes.add({site.fusion.head, GradientPass{site.parameter_gradient(What::Bias)}});
 }
 

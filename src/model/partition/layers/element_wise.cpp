@@ -8,7 +8,7 @@ namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
-using What = ParameterSlice::What;
+using What = ParameterRole;
 
 void pointwise_forward(const Site& site, PassSink& passes) {
   passes.add(site.run(site.kernel(PointwiseForward), {site.input()}, {site.output()}));
@@ -20,8 +20,26 @@ void pointwise_backward(const Site& site, PassSink& passes) {
                  {of_input ? site.input() : site.output(), site.output_gradient()});
 }
 
+/// If one slope serves all channels, all elements are taken for elements of one channel.
+LayerDistributions distribute_prelu(const Layer& layer, const Decomposition& decomposition) {
+  LayerDistributions made = distribute_with_channels(layer, decomposition);
+  if (layer.as<PReluLayer>().one_slope)
+    made.channels = distribution({}, decomposition.grid, {}, Role::Gathered);
+  return made;
+}
+
+Kernel prelu_kernel(const Site& site, KernelKind kind) {
+  Kernel kernel = site.kernel(kind);
+  if (site.head().as<PReluLayer>().one_slope)
+    for (Shape* shape : {&kernel.x, &kernel.y}) {
+      (*shape)[Axis::W] *= (*shape)[Axis::C];
+      (*shape)[Axis::C] = 1;
+    }
+  return kernel;
+}
+
 void prelu_forward(const Site& site, PassSink& passes) {
-  passes.add(site.run(site.kernel(PreluForward), {site.input(), site.parameter(What::Slope)},
+  passes.add(site.run(prelu_kernel(site, PreluForward), {site.input(), site.parameter(What::Slope)},
                       {site.output()}));
 }
 
@@ -30,13 +48,15 @@ void prelu_forward(const Site& site, PassSink& passes) {
 void prelu_backward(const Site& site, PassSink& passes) {
   const Use x = site.input(), dy = site.output_gradient(), dx = site.input_gradient(),
             slope = site.parameter_gradient(What::Slope);
-  if (!site.reads_data()) {
-    passes.add(site.run(site.kernel(PreluBackward), {x, dy, site.parameter(What::Slope)}, {dx}));
+  const bool passes_back = site.wants_gradient(), trains = site.trains(What::Slope);
+  if (passes_back) {
+    passes.add(
+        site.run(prelu_kernel(site, PreluBackward), {x, dy, site.parameter(What::Slope)}, {dx}));
     passes.add(site.send(0, dx));
   }
-  passes.add(site.run(site.kernel(PreluGradient), {x, dy}, {slope}));
-  if (!site.reads_data()) passes.add(site.add(0, dx));
-  passes.add({site.fusion.head, GradientPass{slope}});
+  if (trains) passes.add(site.run(prelu_kernel(site, PreluGradient), {x, dy}, {slope}));
+  if (passes_back) passes.add(site.add(0, dx));
+  if (trains) passes.add({site.fusion.head, GradientPass{slope}});
 }
 
 void dropout_forward(const Site& site, PassSink& passes) {
@@ -83,7 +103,7 @@ void add_forward(const Site& site, PassSink& passes) {
 /// The gradient of each term is the gradient of the sum.
 void add_backward(const Site& site, PassSink& passes) {
   for (std::size_t input = 0; input < site.head().inputs.size(); ++input) {
-    if (site.reads_data(input)) continue;
+    if (!site.wants_gradient(input)) continue;
     passes.add(site.send(input, site.output_gradient()));
     passes.add(site.add(input, site.output_gradient()));
   }
@@ -119,7 +139,7 @@ void binary_forward(const Site& site, PassSink& passes) {
 
 void binary_backward(const Site& site, PassSink& passes) {
   for (std::size_t input = 0; input < 2; ++input) {
-    if (site.reads_data(input)) continue;
+    if (!site.wants_gradient(input)) continue;
     const BinaryRow row = row_of(site.head().as<BinaryFunction>());
     const bool repeats =
         std::ranges::any_of(all_axes, [&](Axis axis) { return site.head().repeats(input, axis); });
@@ -142,7 +162,7 @@ void binary_backward(const Site& site, PassSink& passes) {
 }  // namespace
 
 const LayerFamily pointwise{why_not_alike, distribute_alike, pointwise_forward, pointwise_backward};
-const LayerFamily prelu{why_not_alike, distribute_with_channels, prelu_forward, prelu_backward};
+const LayerFamily prelu{why_not_alike, distribute_prelu, prelu_forward, prelu_backward};
 const LayerFamily dropout{why_not_alike, distribute_alike, dropout_forward, dropout_backward};
 const LayerFamily across_channels{why_not_across_channels, distribute_alike,
                                   across_channels_forward, across_channels_backward};

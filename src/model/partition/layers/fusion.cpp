@@ -50,7 +50,9 @@ std::vector<Fusion> fuse(const Network& network, const Block& block,
     const bool inherits =
         i > 0 && same_place(decompositions[i],
                             inherited(network.layer(block.layers[i - 1]), decompositions[i - 1]));
-    if (execution.fuse && inherits &&
+    const bool alike = network.needs_gradient(index) ==
+                       network.needs_gradient(fusions.empty() ? index : fusions.back().head);
+    if (execution.fuse && inherits && alike &&
         takes(network, fusions.back(), decompositions[head], network.layer(index))) {
       (network.layer(index).kind == LayerKind::Add ? fusions.back().add
                                                    : fusions.back().activation) = index;

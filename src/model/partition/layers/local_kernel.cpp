@@ -117,6 +117,18 @@ Region flat(std::int64_t elements) {
   return whole(shape);
 }
 
+Kernel flat_kernel(KernelKind kind, std::int64_t elements) {
+  Kernel kernel{.kind = kind};
+  kernel.x[Axis::C] = kernel.y[Axis::C] = elements;
+  return kernel;
+}
+
+Kernel fill_kernel(std::int64_t elements, DataType type) {
+  Kernel kernel = flat_kernel(KernelKind::Fill, elements);
+  kernel.type = type;
+  return kernel;
+}
+
 Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
                    const Region& to, DataType type, bool accumulate) {
   SP_ASSERT(source.contains(from) && destination.contains(to),

@@ -30,6 +30,11 @@ StatisticsGroup statistics_group(const Network& network, LayerIndex layer,
 /// Returns the region of a flat tensor. A flat tensor has all of its elements along axis C.
 Region flat(std::int64_t elements);
 
+/// Returns a kernel over a flat tensor.
+Kernel flat_kernel(KernelKind kind, std::int64_t elements);
+/// Returns the kernel that fills a flat tensor with zeros.
+Kernel fill_kernel(std::int64_t elements, DataType type);
+
 /// Returns the kernel that copies region `from` of one tensor to region `to` of another. If
 /// `accumulate`, the kernel adds instead of copying. `source` and `destination`: the regions that
 /// the two buffers hold. `from` and `to` must have the same shape.

@@ -92,7 +92,7 @@ void forward(const Site& site, PassSink& passes) {
 }
 
 void backward(const Site& site, PassSink& passes) {
-  if (site.reads_data()) return;
+  if (!site.wants_gradient()) return;
   passes.add(site.send(0, site.tensor(Gradient)));
   passes.add(site.add(0, site.tensor(Gradient)));
 }

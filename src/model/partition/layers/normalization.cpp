@@ -9,7 +9,7 @@ namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
-using What = ParameterSlice::What;
+using What = ParameterRole;
 
 /// Rejects a group normalization if a block of channels does not consist of whole groups. If a
 /// block border cut a group, the group's statistics would need a sum over ranks for this group
@@ -40,8 +40,19 @@ CollectivePass reduction(const StatisticsGroup& group, const Use& sums) {
           .blocks = std::pair(group.first_block, group.last_block)};
 }
 
-bool keeps_running(const Site& site) {
-  return site.head().kind == LayerKind::BatchNorm && site.network.running_momentum != 0;
+/// The one set of all samples, to which running statistics belong.
+StatisticsGroup running_group(const Site& site) {
+  const Shape& shape = site.head().input;
+  return {.sets = {.set_samples = shape[Axis::N],
+                   .first_sample = site.of_head().home.owned(Axis::N, site.rank).begin,
+                   .batch = shape[Axis::N],
+                   .positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W]}};
+}
+
+StatisticsGroup group_of(const Site& site) {
+  return site.head().normalizes_by_running()
+             ? running_group(site)
+             : statistics_group(site.network, site.fusion.head, site.of_head(), site.rank);
 }
 
 /// Adds the passes that compute the rank's contribution to the step's moments. The step's moments
@@ -88,7 +99,20 @@ void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes
   add_up.kept = reduce.kept = true;
   passes.add(add_up);
   passes.add(reduce);
-  if (keeps_running(site)) contribute_moments(site, group.sets, passes);
+  if (site.network.momentum_of(site.fusion.head) > 0)
+    contribute_moments(site, group.sets, passes);
+}
+
+/// Makes the sums that have the running mean and variance as their moments.
+void running_statistics(const Site& site, const StatisticsGroup& group, PassSink& passes) {
+  Kernel kernel = site.kernel(BatchNormRunningSums);
+  kernel.as<NormalizationAttributes>().sets = group.sets;
+  const Use sums = site.tensor(Sums);
+  passes.declare(sums, {"sums", TensorClass::Statistics, flat(2 * kernel.x[Axis::C]),
+                        DataType::F64, Occasion::Each, true});
+  Pass pass = site.run(kernel, {site.of(Use::Role::Running)}, {sums});
+  pass.kept = true;
+  passes.add(pass);
 }
 
 /// The index of the fused addition's input that is not the head's output.
@@ -110,12 +134,22 @@ void finish(const Site& site, Kernel kernel, const Use& statistics, PassSink& pa
 void forward(const Site& site, PassSink& passes) {
   if (site.infers && site.head().kind == LayerKind::BatchNorm)
     return finish(site, site.kernel(BatchNormInference), site.of(Use::Role::Running), passes);
-  const StatisticsGroup group =
-      statistics_group(site.network, site.fusion.head, site.of_head(), site.rank);
-  statistics(site, group, passes);
+  const StatisticsGroup group = group_of(site);
+  site.head().normalizes_by_running() ? running_statistics(site, group, passes)
+                                      : statistics(site, group, passes);
   Kernel kernel = site.kernel(BatchNormForward);
   kernel.as<NormalizationAttributes>().sets = group.sets;
   finish(site, std::move(kernel), site.tensor(Sums), passes);
+}
+
+/// Running statistics do not depend on the input, so its gradient has none of the terms that lead
+/// through mean and variance. The terms' sums are zero then.
+void sum_through_statistics(const Site& site, const StatisticsGroup& group, PassSink& passes) {
+  const Use sums = site.tensor(GradientSums);
+  if (!site.head().normalizes_by_running())
+    return passes.add({site.fusion.head, reduction(group, sums)});
+  const std::int64_t elements = 2 * site.kernel(BatchNormBackward).x[Axis::C];
+  passes.add(site.run(fill_kernel(elements, DataType::F64), {}, {sums}));
 }
 
 /// If an addition and an activation are fused, the addition's other input needs the gradient with
@@ -124,8 +158,7 @@ void forward(const Site& site, PassSink& passes) {
 /// while they read dy.
 void backward(const Site& site, PassSink& passes) {
   const Fusion& fusion = site.fusion;
-  const StatisticsGroup group =
-      statistics_group(site.network, fusion.head, site.of_head(), site.rank);
+  const StatisticsGroup group = group_of(site);
   Kernel kernel = site.kernel(BatchNormBackwardSums);
   kernel.as<NormalizationAttributes>().sets = group.sets;
   site.activate(kernel);
@@ -146,11 +179,11 @@ void backward(const Site& site, PassSink& passes) {
     dy = writes.back();
     epilogue = {};
   }
-  if (fusion.add >= 0 && !site.reads_data(fusion.add, addend(site)))
+  if (fusion.add >= 0 && site.wants_gradient(fusion.add, addend(site)))
     for (const EdgePass::What what : {EdgePass::What::Send, EdgePass::What::Add})
       passes.add({fusion.head, EdgePass{what, fusion.add, addend(site), dy}});
-  if (!site.reads_data()) {
-    passes.add({fusion.head, reduction(group, sums)});
+  if (site.wants_gradient()) {
+    sum_through_statistics(site, group, passes);
     kernel.kind = BatchNormBackward;
     reads = {x, dy, site.tensor(Sums), sums, site.parameter(What::Scale)};
     if (epilogue.activation) reads.push_back(site.output());
@@ -159,7 +192,7 @@ void backward(const Site& site, PassSink& passes) {
     passes.add(site.add(0, site.input_gradient()));
   }
   for (const What what : {What::Scale, What::Shift})
-    passes.add({fusion.head, GradientPass{site.parameter_gradient(what)}});
+    if (site.trains(what)) passes.add({fusion.head, GradientPass{site.parameter_gradient(what)}});
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Use {
     InputGradient,   ///< gradient of the `which`-th Input
     Output,          ///< output of the fusion; `layer` is the fusion's last
     OutputGradient,  ///< gradient of Output: the sum of the consumers' contributions
-    Parameter,       ///< the value of a parameter; `which` is a ParameterSlice::What
+    Parameter,       ///< the value of a parameter; `which` is a ParameterRole
     /// the weights in the type of activations; the weights themselves if that type is F32
     ConvertedWeights,
     ParameterGradient,  ///< `which` as for Parameter

@@ -26,7 +26,7 @@ void forward(const Site& site, PassSink& passes) {
 void backward(const Site& site, PassSink& passes) {
   const Layer& layer = site.head();
   for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
-    if (site.reads_data(input)) continue;
+    if (!site.wants_gradient(input)) continue;
     const Region region = site.needed(input);
     const Use dx = site.input_gradient(input);
     if (!region.empty())

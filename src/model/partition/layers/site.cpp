@@ -21,7 +21,7 @@ void Site::activate(Kernel& kernel) const {
 }
 
 void Site::pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) const {
-  if (reads_data()) return;
+  if (!wants_gradient()) return;
   passes.add(run(std::move(kernel), std::move(reads), {input_gradient()}));
   passes.add(send(0, input_gradient()));
   passes.add(add(0, input_gradient()));

@@ -27,11 +27,19 @@ struct Site {
   /// The region of an input that the rank needs.
   Region needed(std::size_t input = 0) const { return of_head().inputs[input].region(rank); }
 
-  /// Whether an input comes from an input layer. Such an input is loaded and has no gradient.
+  /// Whether an input comes from an input layer. Such an input is loaded.
   bool reads_data(LayerIndex index, std::size_t input) const {
     return network.layer(network.layer(index).inputs[input]).kind == LayerKind::Input;
   }
   bool reads_data(std::size_t input = 0) const { return reads_data(fusion.head, input); }
+  /// Whether the gradient of an input is needed. It is not if the input comes from an input layer, or
+  /// from layers that training does not change.
+  bool wants_gradient(LayerIndex index, std::size_t input) const {
+    return network.needs_gradient(network.layer(index).inputs[input]);
+  }
+  bool wants_gradient(std::size_t input = 0) const { return wants_gradient(fusion.head, input); }
+  /// Whether training changes a parameter of the head.
+  bool trains(ParameterRole role) const { return network.trains(fusion.head, role); }
   bool scales_loss() const { return !infers && execution.precision.scales_loss(); }
 
   // Tensors of the head, and of the whole fusion.
@@ -41,10 +49,10 @@ struct Site {
   }
   Use output() const { return {Use::Role::Output, fusion.last()}; }
   Use output_gradient() const { return {Use::Role::OutputGradient, fusion.last()}; }
-  Use parameter(ParameterSlice::What what) const {
+  Use parameter(ParameterRole what) const {
     return {Use::Role::Parameter, fusion.head, static_cast<int>(what)};
   }
-  Use parameter_gradient(ParameterSlice::What what) const {
+  Use parameter_gradient(ParameterRole what) const {
     return {Use::Role::ParameterGradient, fusion.head, static_cast<int>(what)};
   }
   Use tensor(int which) const { return {Use::Role::Tensor, fusion.head, which}; }
@@ -70,7 +78,7 @@ struct Site {
     return {fusion.head, EdgePass{EdgePass::What::Add, fusion.head, input, gradient}};
   }
   /// Adds the backward passes of a head with one input and one backward kernel. Adds nothing if the
-  /// input comes from an input layer.
+  /// input's gradient is not needed.
   void pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) const;
 };
 

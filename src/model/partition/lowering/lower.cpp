@@ -155,6 +155,7 @@ Program lower_edge(const Network& network, LayerIndex producer, const Decomposit
     lowering.begin_backward();
     if (lowering.recomputation().brings_again(consumer, producer))
       lowering.edge_forward(producer, consumer, input);
+    if (!network.needs_gradient(producer)) continue;
     lowering.finish_edge_backward(
         lowering.begin_edge_backward(producer, consumer, input, gradient));
   }

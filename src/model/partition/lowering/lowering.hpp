@@ -53,6 +53,8 @@ class Lowering : public PassSink {
     /// contributions to the output's gradient, one per consuming edge, each over the home region
     std::vector<BufferId> contributions;
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
+    /// by ParameterRole: buffers of gradients that are not the parameter's own (own_gradient)
+    std::map<ParameterRole, BufferId> other_gradients;
     LayerIndex head = -1;                 ///< the head of the layer's fusion
     Fusion fusion;                        ///< set if the layer is a head
     InteriorSplit split;                  ///< the layer runs in pieces if `interior` is not empty
@@ -130,6 +132,14 @@ class Lowering : public PassSink {
     std::int64_t complete = 0;              ///< elements whose local gradients are complete
     std::optional<Phase> gathered{};        ///< the last phase for which values were gathered
     std::vector<std::size_t> parameters{};  ///< indices into Program::parameters
+    /// Whether some layers that read these parameters are not part of the program. The parameter
+    /// schedule then belongs to the parameters' own program (lower_parameters).
+    bool elsewhere = false;
+  };
+  /// How far the layers that share a parameter are with its gradient in this micro-batch.
+  struct GradientSum {
+    std::size_t users_left = 0;
+    bool begun = false;  ///< whether the gradient holds the terms of some layer
   };
 
   Op& add_op(LayerIndex layer, Stream stream, std::vector<BufferId> reads,
@@ -172,8 +182,24 @@ class Lowering : public PassSink {
                 std::vector<BufferId> reads, BufferId output);
   BufferId gradient_of_output(LayerIndex layer);
   void make_ready_for_backward(LayerIndex head);
+  bool is_placed(LayerIndex layer) const {
+    const auto& made = states_[static_cast<std::size_t>(layer)];
+    return made && made->placed;
+  }
+  const Distribution& distribution_of(LayerIndex layer, ParameterRole role) const {
+    const LayerDistributions& made = state(layer).distributions;
+    return role == ParameterRole::Weights ? *made.weights : *made.channels;
+  }
+  std::vector<LayerIndex> placed_users(LayerIndex layer, ParameterRole role) const;
+  std::vector<int> members_of(LayerIndex layer, ParameterRole role) const;
   std::vector<ParameterSlice> slices_of(LayerIndex layer) const;
-  PlacedBucket& bucket_of(const std::vector<int>& ranks);
+  PlacedBucket& bucket_of(const std::vector<int>& ranks, bool trained, bool elsewhere);
+  void share(std::size_t parameter, const std::vector<LayerIndex>& users);
+  bool contributes(LayerIndex layer, ParameterRole role) const;
+  bool has_no_use(const KernelPass& pass) const;
+  BufferId gradient_buffer(LayerIndex layer, ParameterRole role);
+  void add_gradient(LayerIndex layer, ParameterRole role);
+  BufferId running_buffer(LayerIndex layer);
   PlacedBucket& placed_bucket(std::size_t parameter);
   void add_buffers(PlacedBucket& placed);
   void add_slices(std::size_t parameter);
@@ -183,7 +209,7 @@ class Lowering : public PassSink {
                     const char* prefix);
   void keep_shares();
   /// Returns an index into Program::parameters.
-  std::size_t place_of(LayerIndex layer, ParameterSlice::What what) const;
+  std::size_t place_of(LayerIndex layer, ParameterRole what) const;
   BufferId parameter_buffer(const Use& use);
   BufferId value_of(std::size_t parameter);
   BufferId weights_of(LayerIndex layer);
@@ -192,6 +218,10 @@ class Lowering : public PassSink {
   void reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerIndex layer);
   void update_by_tensor();
   void squared_norms();
+  /// Whether this program updates the bucket's parameters.
+  static bool is_updated(const PlacedBucket& placed) {
+    return placed.bucket.trained && !placed.elsewhere;
+  }
   void add_running(const std::vector<LayerIndex>& backward_order);
   void update_running();
   /// Returns a region of this micro-batch in the coordinates of the whole batch.
@@ -216,6 +246,7 @@ class Lowering : public PassSink {
   std::vector<BucketSlice> slices_;
   std::vector<int> bucket_of_parameter_;
   std::vector<BufferId> accumulated_;  ///< the parameter's slice of PlacedBucket::accumulated
+  std::vector<GradientSum> gradient_sums_;
   std::vector<BufferId> norms_;
   BufferId all_norms_ = -1;
   std::int64_t micro_batch_ = 0;

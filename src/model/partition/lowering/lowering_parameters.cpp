@@ -23,48 +23,91 @@ std::optional<Rejection> check_sharding(const Training& training, int sharding) 
 
 // ---------------------------------------------------------------- buffers
 
+/// Returns the layers of this program that read a layer's parameter, ascending.
+std::vector<LayerIndex> Lowering::placed_users(LayerIndex index, ParameterRole role) const {
+  const Parameter* declared = network_.declared(index, role);
+  if (!declared || !declared->shared()) return {index};
+  std::vector<LayerIndex> users;
+  for (const LayerIndex user : declared->users)
+    if (is_placed(user)) users.push_back(user);
+  return users;
+}
+
+/// Returns the job's ranks over which a parameter is reduced. Layers that share a parameter may
+/// repeat work on different ranks. So its members are all ranks that hold the same block.
+std::vector<int> Lowering::members_of(LayerIndex index, ParameterRole role) const {
+  const Distribution& tensor = distribution_of(index, role);
+  DimList dims = tensor.dims_with(Role::Gathered);
+  if (network_.is_shared(index, role))
+    for (const Dim dim : tensor.dims_with(Role::Redundant)) dims.push_back(dim);
+  return tensor.group(state(index).rank, dims);
+}
+
+/// Returns the parameters of which the layer is the program's first user. The backward phase
+/// completes their gradients when it reaches this layer.
 std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
   const State& at = state(index);
   std::vector<ParameterSlice> slices;
   if (at.rank < 0) return slices;
-  for (const auto& [what, global] : parameters_of(layer(index))) {
-    const Distribution& tensor = what == ParameterSlice::What::Weights ? *at.distributions.weights
-                                                                       : *at.distributions.channels;
-    slices.push_back(
-        {.what = what, .layer = index, .region = tensor.owned(at.rank), .global = global});
-  }
+  for (const auto& [what, global] : layer(index).parameters())
+    if (placed_users(index, what).front() == index)
+      slices.push_back({.what = what,
+                        .layer = index,
+                        .region = distribution_of(index, what).owned(at.rank),
+                        .global = global});
   return slices;
 }
 
-/// Returns the bucket that takes the next parameter that is reduced over `ranks`. With sharding, a
-/// bucket takes no more parameters once it has reached execution.bucket_bytes.
-Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks) {
+/// Returns the bucket that takes the next parameter with these properties. With sharding, a bucket
+/// takes no more parameters once it has reached execution.bucket_bytes.
+Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks, bool trained,
+                                            bool elsewhere) {
   const auto takes_more = [&](const PlacedBucket& placed) {
     const bool full =
         placed.bucket.elements * size_of(DataType::F32) >= execution_.bucket_bytes.value;
-    return placed.ranks == ranks && !(schedule_.shares(placed.bucket, 1) && full);
+    return placed.ranks == ranks && placed.bucket.trained == trained &&
+           placed.elsewhere == elsewhere && !(schedule_.shares(placed.bucket, 1) && full);
   };
   const auto found = std::ranges::find_if(buckets_, takes_more);
   if (found != buckets_.end()) return *found;
   PlacedBucket placed;
   placed.ranks = ranks;
+  placed.elsewhere = elsewhere;
   placed.bucket.index = static_cast<int>(buckets_.size());
-  placed.bucket.members = std::ssize(ranks);
+  placed.bucket.members = elsewhere ? 1 : std::ssize(ranks);
+  placed.bucket.trained = trained;
   return buckets_.emplace_back(std::move(placed));
+}
+
+/// Makes a parameter known to the other layers that read it.
+void Lowering::share(std::size_t p, const std::vector<LayerIndex>& users) {
+  const ParameterSlice& slice = program.parameters[p];
+  for (const LayerIndex user : users) {
+    if (user == slice.layer) continue;
+    SP_ASSERT(state(user).rank >= 0 &&
+                  distribution_of(user, slice.what).owned(state(user).rank) == slice.region &&
+                  members_of(user, slice.what) == members_of(slice.layer, slice.what),
+              "layers {} and {} share {}, but their decompositions {} and {} split it differently",
+              layer(slice.layer).name, layer(user).name, slice.name(network_),
+              state(slice.layer).decomposition.text(), state(user).decomposition.text());
+    state(user).parameters.push_back(p);
+  }
 }
 
 void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (const LayerIndex index : backward_order) {
-    const LayerDistributions& made = state(index).distributions;
     for (const ParameterSlice& slice : slices_of(index)) {
-      const Distribution& tensor =
-          slice.what == ParameterSlice::What::Weights ? *made.weights : *made.channels;
-      PlacedBucket& placed =
-          bucket_of(tensor.group(state(index).rank, tensor.dims_with(Role::Gathered)));
+      const std::vector<LayerIndex> users = placed_users(index, slice.what);
+      const Parameter* declared = network_.declared(index, slice.what);
+      const bool elsewhere = declared && declared->shared() && users != declared->users;
+      PlacedBucket& placed = bucket_of(members_of(index, slice.what),
+                                       network_.trains(index, slice.what), elsewhere);
       Bucket& bucket = placed.bucket;
-      state(index).parameters.push_back(program.parameters.size());
-      placed.parameters.push_back(program.parameters.size());
+      const std::size_t p = program.parameters.size();
+      state(index).parameters.push_back(p);
+      placed.parameters.push_back(p);
       program.parameters.push_back(slice);
+      share(p, users);
       slices_.push_back({slice.layer, slice.what, slice.region, bucket.elements});
       bucket_of_parameter_.push_back(bucket.index);
       bucket.elements = bucket.filled = bucket.elements + padded_slice(slice.region.elements());
@@ -89,7 +132,7 @@ void Lowering::add_buffers(PlacedBucket& placed) {
   }
   const auto persistent = [&](std::string name, TensorClass tensor_class, std::int64_t elements) {
     const BufferId id = add_flat(std::move(name), tensor_class, elements, -1);
-    program.buffer(id).persistent = true;
+    program.buffer(id).persistent = !placed.elsewhere;
     return id;
   };
   const auto add = [&](const char* what, TensorClass tensor_class, int stage) {
@@ -98,9 +141,10 @@ void Lowering::add_buffers(PlacedBucket& placed) {
         tensor_class, shares(stage) ? bucket.share : bucket.elements);
   };
   (shares(3) ? placed.value_share : placed.value) = add("parameters", TensorClass::Parameter, 3);
-  if (infers_) return;
+  if (infers_ || !bucket.trained) return;
   (shares(2) ? placed.gradient_share : placed.gradient) =
       add("gradients", TensorClass::ParameterGradient, 2);
+  if (placed.elsewhere) return;
   if (schedule_.states() > 0) placed.velocity = add("velocities", TensorClass::OptimizerState, 1);
   if (schedule_.states() > 1)
     placed.mean_square = add("mean squares", TensorClass::OptimizerState, 1);
@@ -169,7 +213,7 @@ void Lowering::keep_shares() {
   for (const PlacedBucket& placed : buckets_) {
     for (const std::size_t p : placed.parameters) {
       ParameterSlice& slice = program.parameters[p];
-      if (schedule_.shares(placed.bucket, 2))
+      if (placed.bucket.trained && schedule_.shares(placed.bucket, 2))
         slice.gradient = slice_of_share(placed, placed.gradient_share, p);
       if (schedule_.shares(placed.bucket, 3))
         slice.value = slice_of_share(placed, placed.value_share, p);
@@ -177,7 +221,7 @@ void Lowering::keep_shares() {
   }
 }
 
-std::size_t Lowering::place_of(LayerIndex index, ParameterSlice::What what) const {
+std::size_t Lowering::place_of(LayerIndex index, ParameterRole what) const {
   for (const std::size_t p : state(index).parameters)
     if (program.parameters[p].what == what) return p;
   SP_ASSERT(false, "layer {} has no parameter of kind {}", layer(index).name,
@@ -193,12 +237,13 @@ Lowering::PlacedBucket& Lowering::placed_bucket(std::size_t p) {
 BufferId Lowering::parameter_buffer(const Use& use) {
   using enum Use::Role;
   const auto parameter = [&] {
-    return place_of(use.layer, static_cast<ParameterSlice::What>(use.which));
+    return place_of(use.layer, static_cast<ParameterRole>(use.which));
   };
   switch (use.role) {
     case Parameter: return value_of(parameter());
     case ConvertedWeights: return weights_of(use.layer);
-    case ParameterGradient: return program.parameters[parameter()].gradient;
+    case ParameterGradient:
+      return gradient_buffer(use.layer, static_cast<ParameterRole>(use.which));
     case PutAside: return accumulated_[parameter()];
     case Velocity: return program.parameters[parameter()].velocity;
     case Norms: return norms_[parameter()];
@@ -241,10 +286,18 @@ BufferId Lowering::parameter_buffer(const Use& use) {
 /// If only a share of the gradients is kept, whole gradients get a new buffer in every micro-batch.
 /// This buffer lives from the first gradient to the reduction.
 void Lowering::begin_buckets() {
+  gradient_sums_.clear();
+  for (const ParameterSlice& slice : program.parameters) {
+    const std::vector<LayerIndex> users = placed_users(slice.layer, slice.what);
+    const Parameter* declared = network_.declared(slice.layer, slice.what);
+    // Layers that are not part of the program come before this layer in the backward phase.
+    gradient_sums_.push_back(
+        {users.size(), declared && declared->shared() && users.back() != declared->users.back()});
+  }
   for (PlacedBucket& placed : buckets_) {
     placed.gathered = {};
     placed.more_gradients = -1;
-    if (!schedule_.shares(placed.bucket, 2)) continue;
+    if (!placed.bucket.trained || !schedule_.shares(placed.bucket, 2)) continue;
     placed.complete = 0;
     placed.gradient = add_flat(fmt::format("gradients of group {}", placed.bucket.index),
                                TensorClass::ParameterGradient, placed.bucket.elements, -1);
@@ -270,7 +323,7 @@ BufferId Lowering::value_of(std::size_t p) {
 /// Returns the weights that a contraction reads, in the type of activations. If the weights have
 /// another type, the first op that reads weights of a bucket converts the whole bucket.
 BufferId Lowering::weights_of(LayerIndex index) {
-  const std::size_t p = place_of(index, ParameterSlice::What::Weights);
+  const std::size_t p = place_of(index, ParameterRole::Weights);
   const BufferId weights = value_of(p);
   if (!schedule_.converts()) return weights;
   PlacedBucket& placed = placed_bucket(p);
@@ -284,14 +337,61 @@ BufferId Lowering::weights_of(LayerIndex index) {
                              placed.bucket.elements, -1, execution_.precision.activations);
     // Ops read the copy until the end of the backward phase, so it lives as long as the values.
     program.buffer(placed.narrow).persistent = program.buffer(placed.value).persistent;
-    schedule_.convert(placed.bucket, index, *this);
+    if (!placed.elsewhere) schedule_.convert(placed.bucket, index, *this);
   }
   return add_slice(placed.narrow, slices_[p].begin, narrow_name(weights), slices_[p].region, index);
+}
+
+/// Whether this rank's gradient of a layer's parameter is a term of the sum over the members. Of
+/// ranks that repeat the layer's work, only the first contributes to a shared parameter.
+bool Lowering::contributes(LayerIndex index, ParameterRole role) const {
+  if (!network_.is_shared(index, role)) return true;
+  const Distribution& tensor = distribution_of(index, role);
+  return tensor.group(state(index).rank, tensor.dims_with(Role::Redundant)).front() ==
+         program.rank;
+}
+
+/// Whether a kernel makes nothing but gradients to which this rank does not contribute.
+bool Lowering::has_no_use(const KernelPass& pass) const {
+  return !pass.writes.empty() && std::ranges::all_of(pass.writes, [&](const Use& use) {
+    return use.role == Use::Role::ParameterGradient &&
+           !contributes(use.layer, static_cast<ParameterRole>(use.which));
+  });
+}
+
+/// Returns the buffer into which a layer's kernel writes its gradient of a parameter. The first
+/// layer that contributes writes the parameter's own gradient. Gradients of other layers are added
+/// to it. A kernel may write the gradient of a parameter that is not trained, which no op reads.
+BufferId Lowering::gradient_buffer(LayerIndex index, ParameterRole role) {
+  const std::size_t p = place_of(index, role);
+  const bool begins = contributes(index, role) && !gradient_sums_[p].begun;
+  if (network_.trains(index, role) && begins) return program.parameters[p].gradient;
+  const auto [found, fresh] = state(index).other_gradients.try_emplace(role, -1);
+  if (fresh)
+    found->second = add_buffer(fmt::format("d {}.{}", layer(index).name, name_of(role)),
+                               TensorClass::ParameterGradient, slices_[p].region, index);
+  return found->second;
+}
+
+/// Called when a layer's own gradient of a parameter is complete.
+void Lowering::add_gradient(LayerIndex index, ParameterRole role) {
+  const std::size_t p = place_of(index, role);
+  GradientSum& sum = gradient_sums_[p];
+  const BufferId all = program.parameters[p].gradient;
+  if (contributes(index, role)) {
+    if (sum.begun) copy(index, gradient_buffer(index, role), all, slices_[p].region, true);
+    sum.begun = true;
+  }
+  if (--sum.users_left > 0) return;
+  if (!sum.begun)
+    add_kernel(index, fill_kernel(slices_[p].region.elements(), DataType::F32), {}, {all});
+  gradient_complete(p);
 }
 
 void Lowering::gradient_complete(std::size_t p) {
   const BucketSlice& slice = slices_[p];
   PlacedBucket& placed = placed_bucket(p);
+  if (placed.elsewhere) return;
   const Bucket& bucket = placed.bucket;
   schedule_.accumulate(bucket, slice, *this);
   if (!schedule_.shares(bucket, 2) && !last_micro_batch()) return;
@@ -324,6 +424,7 @@ void Lowering::reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerInd
 
 void Lowering::update() {
   for (PlacedBucket& placed : buckets_) {
+    if (!is_updated(placed)) continue;
     SP_ASSERT(placed.complete == placed.bucket.filled,
               "the gradients of a bucket are incomplete: {} of {} elements", placed.complete,
               placed.bucket.filled);
@@ -338,13 +439,15 @@ void Lowering::update() {
   if (scales) {
     overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
     if (has_loss) schedule_.begin_overflows(*this);
-    for (const PlacedBucket& placed : buckets_) schedule_.unscale(placed.bucket, *this);
+    for (const PlacedBucket& placed : buckets_)
+      if (is_updated(placed)) schedule_.unscale(placed.bucket, *this);
     if (has_loss) schedule_.sum_overflows(*this);
   }
   if (network_.training.optimizer == OptimizerKind::Lars)
     update_by_tensor();
   else
-    for (const PlacedBucket& placed : buckets_) schedule_.update(placed.bucket, *this);
+    for (const PlacedBucket& placed : buckets_)
+      if (is_updated(placed)) schedule_.update(placed.bucket, *this);
   update_running();
   if (scales && has_loss) schedule_.adjust_loss_scale(*this);
   keep_shares();
@@ -352,14 +455,19 @@ void Lowering::update() {
 
 void Lowering::update_by_tensor() {
   squared_norms();
-  for (const BucketSlice& slice : slices_) schedule_.update(slice, *this);
+  for (std::size_t p = 0; p < slices_.size(); ++p)
+    if (is_updated(placed_bucket(p))) schedule_.update(slices_[p], *this);
 }
 
 /// Computes the squared norms of value and gradient for each parameter with a trust ratio. If
 /// tensors are split, one all-reduce for all tensors adds up the ranks' terms. Of the ranks that
 /// hold the same block, only the first contributes a term.
 void Lowering::squared_norms() {
-  const auto tensors = std::ranges::count_if(slices_, &BucketSlice::has_trust);
+  std::int64_t tensors = 0;
+  const auto has_trust = [&](std::size_t p) {
+    return slices_[p].has_trust() && is_updated(placed_bucket(p));
+  };
+  for (std::size_t p = 0; p < slices_.size(); ++p) tensors += has_trust(p);
   norms_.assign(slices_.size(), -1);
   if (tensors == 0) return;
   all_norms_ = add_flat("squared norms", TensorClass::Statistics, 2 * tensors, -1, DataType::F64);
@@ -370,7 +478,7 @@ void Lowering::squared_norms() {
   if (split) schedule_.begin_norms(tensors, *this);
   std::int64_t tensor = 0;
   for (std::size_t p = 0; p < slices_.size(); ++p) {
-    if (!slices_[p].has_trust()) continue;
+    if (!has_trust(p)) continue;
     norms_[p] = add_slice(all_norms_, 2 * tensor++,
                           "squared norms of " + program.parameters[p].name(network_), flat(2),
                           slices_[p].layer);
@@ -392,19 +500,31 @@ void Lowering::squared_norms() {
 // all-reduce adds up the contributions of all layers that lie on the same ranks. It comes after the
 // gradients' reductions.
 
-/// Adds one persistent buffer of running statistics per batch normalization. Layers whose moments
-/// are summed over the same ranks share one buffer, in which their moments follow each other.
+/// Returns the persistent buffer of a batch normalization's running statistics. Makes it for the
+/// first layer of those that share it.
+BufferId Lowering::running_buffer(LayerIndex index) {
+  const LayerIndex first = network_.first_running_user(index);
+  for (const RunningStatistics& made : program.running)
+    if (made.layer == first) return made.value;
+  const Distribution& channels = *state(index).distributions.channels;
+  const Region region = channels.owned(state(index).rank);
+  const BufferId made = add_flat(layer(index).name + ".running", TensorClass::Parameter,
+                                 2 * region.elements(), index);
+  program.buffer(made).persistent = true;
+  program.running.push_back({first, region, channels.shape, made});
+  return made;
+}
+
+/// Adds the running statistics of batch normalizations. Layers whose moments are summed over the
+/// same ranks share one buffer, in which their moments follow each other.
 void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
-  if (network_.running_momentum == 0) return;
   for (const LayerIndex index : backward_order) {
     const int rank = state(index).rank;
-    if (layer(index).kind != LayerKind::BatchNorm || rank < 0) continue;
+    if (layer(index).kind != LayerKind::BatchNorm || rank < 0 || !network_.keeps_running(index))
+      continue;
+    state(index).running = running_buffer(index);
+    if (network_.momentum_of(index) == 0) continue;
     const Distribution& channels = *state(index).distributions.channels;
-    const Region region = channels.owned(rank);
-    state(index).running = add_flat(layer(index).name + ".running", TensorClass::Parameter,
-                                    2 * region.elements(), index);
-    program.buffer(state(index).running).persistent = true;
-    program.running.push_back({index, region, channels.shape, state(index).running});
     const std::vector<int> ranks = channels.group(rank, channels.dims_with(Role::Gathered));
     auto group = std::ranges::find(running_groups_, ranks, &RunningGroup::ranks);
     if (group == running_groups_.end())
@@ -428,13 +548,20 @@ void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
   }
 }
 
+/// Layers that share running statistics update them in the order of the forward phase. Their
+/// updates follow the last sum of moments.
 void Lowering::update_running() {
+  std::vector<LayerIndex> sharing;
   for (std::size_t group = 0; group < running_groups_.size(); ++group) {
     const RunningGroup& running = running_groups_[group];
     schedule_.sum_moments(static_cast<int>(group), running.layers.back(), {},
                           program.buffer(running.moments).region.elements(), *this);
-    for (const LayerIndex index : running.layers) schedule_.average(site_of(index), *this);
+    for (const LayerIndex index : running.layers)
+      layer(index).running < 0 ? schedule_.average(site_of(index), *this)
+                               : sharing.push_back(index);
   }
+  std::ranges::sort(sharing);
+  for (const LayerIndex index : sharing) schedule_.average(site_of(index), *this);
 }
 
 }  // namespace stratplan

@@ -158,6 +158,7 @@ void Lowering::begin_micro_batch(std::int64_t micro_batch) {
     at->sent.clear();
     at->recomputed = false;
     at->brought_again.clear();
+    at->other_gradients.clear();
   }
   begin_buckets();
 }
@@ -200,7 +201,7 @@ void Lowering::layer_forward(LayerIndex layer_done) {
 void Lowering::layer_backward(LayerIndex index) {
   State& at = state(index);
   phase_ = Phase::Backward;
-  if (at.head != index) return;
+  if (at.head != index || !network_.needs_gradient(index)) return;
   make_ready_for_backward(index);
   for (const LayerIndex each : at.fusion.layers())
     state(each).input_gradients.assign(layer(each).inputs.size(), -1);
@@ -316,6 +317,7 @@ std::vector<BufferId> Lowering::buffers_of(const std::vector<Use>& uses) {
 }
 
 void Lowering::lower_pass(LayerIndex index, const KernelPass& pass) {
+  if (has_no_use(pass)) return;
   std::vector<BufferId> writes = buffers_of(pass.writes), reads = buffers_of(pass.reads);
   if (pass.may_split && !state(index).split.interior.empty())
     return contract(index, pass.kernel, reads, writes.front());
@@ -340,7 +342,7 @@ void Lowering::lower_pass(LayerIndex, const EdgePass& pass) {
 }
 
 void Lowering::lower_pass(LayerIndex index, const GradientPass& pass) {
-  gradient_complete(place_of(index, static_cast<ParameterSlice::What>(pass.gradient.which)));
+  add_gradient(index, static_cast<ParameterRole>(pass.gradient.which));
 }
 
 void Lowering::lower_pass(LayerIndex, const AliasPass& pass) {

@@ -14,9 +14,6 @@ constexpr std::int64_t padded_slice(std::int64_t elements) {
   return (elements + slice_elements - 1) / slice_elements * slice_elements;
 }
 
-/// Returns a kernel over a flat buffer.
-Kernel flat_kernel(KernelKind kind, std::int64_t elements);
-
 /// The kind of the optimizer's kernel. For LARS, the kind for tensors with a trust ratio.
 KernelKind update_kernel(OptimizerKind optimizer);
 

@@ -13,23 +13,11 @@ Pass run(LayerIndex layer, Kernel kernel, std::vector<Use> reads, std::vector<Us
   return {layer, KernelPass{std::move(kernel), std::move(reads), std::move(writes)}};
 }
 
-Kernel fill_kernel(std::int64_t elements, DataType type) {
-  Kernel kernel = flat_kernel(Fill, elements);
-  kernel.type = type;
-  return kernel;
-}
-
 /// All dimensions. A collective along them includes every rank, so that all ranks compute the same
 /// result.
 const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
 
 }  // namespace
-
-Kernel flat_kernel(KernelKind kind, std::int64_t elements) {
-  Kernel kernel{.kind = kind};
-  kernel.x[Axis::C] = kernel.y[Axis::C] = elements;
-  return kernel;
-}
 
 KernelKind update_kernel(OptimizerKind optimizer) {
   switch (optimizer) {
@@ -52,7 +40,9 @@ Bytes ParameterSchedule::persistent(const Bucket& bucket) const {
   };
   const bool puts_aside = network_.training.micro_batches > 1 && !shares(bucket, 2);
   return Bytes{size_of(DataType::F32)} *
-         (kept(3) + kept(2) + kept(1) * states() + (puts_aside ? bucket.elements : 0));
+         (bucket.trained
+              ? kept(3) + kept(2) + kept(1) * states() + (puts_aside ? bucket.elements : 0)
+              : kept(3));
 }
 
 void ParameterSchedule::divide(Bucket& bucket) const {
@@ -188,7 +178,7 @@ void ParameterSchedule::sum_moments(int group, LayerIndex last, const DimList& d
 void ParameterSchedule::average(const Site& site, PassSink& passes) const {
   const LayerIndex layer = site.fusion.head;
   Kernel kernel = site.kernel(RunningAverage);
-  kernel.attributes = RunningAverageAttributes{network_.running_momentum, scales_loss()};
+  kernel.attributes = RunningAverageAttributes{network_.momentum_of(layer), scales_loss()};
   const Use moments{Use::Role::Moments, layer}, running{Use::Role::Running, layer};
   std::vector<Use> reads{moments, running};
   if (scales_loss()) reads.push_back({Use::Role::Overflows});

@@ -19,6 +19,7 @@ struct Bucket {
   std::int64_t filled = 0;    ///< elements that slices take, plus the padding that aligns them
   std::int64_t elements = 0;  ///< `filled`, plus the padding that makes shares equal
   std::int64_t share = 0;     ///< elements of each member's share, if the bucket is sharded
+  bool trained = true;        ///< false: the bucket has values, but no gradients and no state
 
   Use of(Use::Role role) const { return {role, -1, index}; }
   /// Names a run of the elements of one of the bucket's tensors.
@@ -30,14 +31,14 @@ struct Bucket {
 /// One parameter in a bucket.
 struct BucketSlice {
   LayerIndex layer = -1;
-  ParameterSlice::What what = ParameterSlice::What::Weights;
+  ParameterRole what = ParameterRole::Weights;
   Region region;
   std::int64_t begin = 0;  ///< the slice's first element in the bucket
   Use of(Use::Role role) const { return {role, layer, static_cast<int>(what)}; }
   Use gradient() const { return of(Use::Role::ParameterGradient); }
   /// Whether LARS scales this parameter's learning rate by the norms of value and gradient. It does
   /// so for weights only. Other parameters keep the plain learning rate, as in MLPerf's reference.
-  bool has_trust() const { return what == ParameterSlice::What::Weights; }
+  bool has_trust() const { return what == ParameterRole::Weights; }
 };
 
 class ParameterSchedule {
@@ -50,7 +51,8 @@ class ParameterSchedule {
   /// Whether each member keeps only its share of the tensors that sharding splits from `stage` on
   /// (sharding.hpp).
   bool shares(const Bucket& bucket, int stage) const {
-    return !infers_ && execution_.sharding >= stage && bucket.members > 1;
+    const int from = bucket.trained ? stage : values_are_shared;
+    return !infers_ && execution_.sharding >= from && bucket.members > 1;
   }
   /// Pads the bucket, so that shares are equal and each is a multiple of slice_elements.
   void divide(Bucket& bucket) const;
@@ -108,6 +110,9 @@ class ParameterSchedule {
   Bytes persistent(const Bucket& bucket) const;
 
  private:
+  /// the sharding stage from which members keep only their share of values
+  static constexpr int values_are_shared = 3;
+
   const Network& network_;
   const Execution& execution_;
   bool infers_;

@@ -77,6 +77,7 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {AdjustLossScale, "adjust_loss_scale", Other, formula},
     {BinaryForward, "binary_forward", Activations, formula, Binary{}},
     {BinaryBackward, "binary_backward", Activations, formula, Binary{}},
+    {BatchNormRunningSums, "batch_norm_running_sums", Other, formula, NormalizationAttributes{}},
 }};
 static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
   return &row == &kinds[static_cast<std::size_t>(row.kind)];
@@ -218,6 +219,7 @@ std::string details(const Kernel& kernel) {
       return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C],
                          fused_key(kernel.epilogue()));
     case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets().sets);
+    case BatchNormRunningSums:
     case RunningAverage: return fmt::format(" c{}", x[Axis::C]);
     case LocalResponseForward:
     case LocalResponseBackward:
@@ -400,6 +402,7 @@ Operands Kernel::operands() const {
     case MeanSquaredError:
       return with_read({{input, target}, {scalar_sum, input}}, scaled(), scaling);
     case BatchNormMoments: return {{sums()}, {moments}};
+    case BatchNormRunningSums: return {{running}, {sums()}};
     case RunningAverage: return with_read({{moments, running}, {running}}, scaled(), overflows);
     case BatchNormInference:
       return with_read({{input, running, channel, channel}, {output}}, addend, input);
@@ -461,6 +464,7 @@ Flops Kernel::flops() const {
     case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
     case BatchNormMoments: return {static_cast<double>(10 * sets().sets * x[Axis::C])};
     case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
+    case BatchNormRunningSums: return {static_cast<double>(4 * x[Axis::C])};
     case AdjustLossScale: return {4};
     default: break;
   }

@@ -64,6 +64,8 @@
 //   RunningAverage              moments (of all ranks),      running (F32, [2][C], in place)
 //                               running
 //   BatchNormInference          x, running, scale, shift     y
+//   BatchNormRunningSums        running                      sums (F64, [2][C]) whose mean and
+//                                                            variance are the running ones
 // Kinds with an epilogue, where y is the activation's output both forward and backward:
 //   BatchNormForward            x, sums, scale, shift,       y: normalized, then the addend added,
 //                               [addend]                     then activated
@@ -160,8 +162,9 @@ enum class KernelKind : int {
   AdjustLossScale,
   BinaryForward,
   BinaryBackward,
+  BatchNormRunningSums,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BinaryBackward) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BatchNormRunningSums) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
 /// Whether kernels of this kind read or write activations or their gradients, which then have

@@ -22,22 +22,8 @@ std::string_view name_of(Collective collective) {
   return names[static_cast<std::size_t>(collective)];
 }
 
-std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& layer) {
-  using What = ParameterSlice::What;
-  Shape channels;
-  channels[Axis::C] = layer.output[Axis::C];
-  std::vector<std::pair<What, Shape>> parameters;
-  if (is_contraction(layer.kind)) parameters.emplace_back(What::Weights, layer.weights());
-  if (layer.bias()) parameters.emplace_back(What::Bias, channels);
-  if (layer.kind == LayerKind::PReLU) parameters.emplace_back(What::Slope, channels);
-  if (has_statistics(layer.kind))
-    for (const What what : {What::Scale, What::Shift}) parameters.emplace_back(what, channels);
-  return parameters;
-}
-
 std::string ParameterSlice::name(const Network& network) const {
-  constexpr std::array<std::string_view, 5> names{"weights", "bias", "scale", "shift", "slope"};
-  return fmt::format("{}.{}", network.layer(layer).name, names[static_cast<std::size_t>(what)]);
+  return network.parameter_name(layer, what);
 }
 
 std::vector<LoadOp> loads_of(const Program& program) {

@@ -122,14 +122,14 @@ inline bool communicates(const Op& op) {
          std::holds_alternative<CollectiveOp>(op.body);
 }
 
-/// A parameter tensor of a layer as one rank holds it.
+/// A parameter as one rank holds it.
 struct ParameterSlice {
-  enum class What : int { Weights, Bias, Scale, Shift, Slope } what = What::Weights;
-  LayerIndex layer = -1;
+  ParameterRole what = ParameterRole::Weights;
+  LayerIndex layer = -1;  ///< the first layer that reads the parameter
   Region region;  ///< in `global`, which is Layer::weights() or (1, C, 1, 1, 1)
   Shape global;
   BufferId value = -1;
-  BufferId gradient = -1;
+  BufferId gradient = -1;     ///< -1 if the parameter is not trained
   BufferId velocity = -1;     ///< velocity, or Adam's running mean; -1 under plain SGD
   BufferId mean_square = -1;  ///< for Adam and AdamW; otherwise -1
   /// The ranks that each keep a share of this slice; empty if each rank keeps all of it. Buffers of
@@ -141,13 +141,10 @@ struct ParameterSlice {
   std::string name(const Network& network) const;
 };
 
-/// Returns the parameters of a layer and their global shapes, in the order of Program::parameters.
-std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& layer);
-
 /// Running mean and variance of a batch normalization as one rank holds them: [2][C] for the
 /// channels in `region`.
 struct RunningStatistics {
-  LayerIndex layer = -1;
+  LayerIndex layer = -1;  ///< the first layer that has these statistics
   Region region;  ///< (1, C, 1, 1, 1), as for the layer's parameters
   Shape global;
   BufferId value = -1;

@@ -145,6 +145,19 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call, const Laun
 }
 
 template <class Launch>
+void batch_norm_running_sums(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  const double terms = kernel.sets().terms(0);
+  const float* running = call.read(0);
+  double* sums = call.write<double>(0);
+  launch(channels, [channels, terms, running, sums] SP_DEVICE(std::int64_t c) {
+    const double u = running[c];
+    sums[c] = terms * u;
+    sums[channels + c] = terms * (running[channels + c] + u * u);
+  });
+}
+
+template <class Launch>
 void running_average(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const double *moments = call.read<double>(0),
                weight = kernel.as<RunningAverageAttributes>().momentum;

@@ -77,6 +77,7 @@ void run_on_any(const Kernel& kernel, const KernelCall& call, const Launch& laun
     case Lars: return lars(kernel, call, launch);
     case BatchNormMoments: return batch_norm_moments(kernel, call, launch);
     case RunningAverage: return running_average(kernel, call, launch);
+    case BatchNormRunningSums: return batch_norm_running_sums(kernel, call, launch);
     case Convert: return convert(kernel, call, launch);
     case Unscale: return unscale(kernel, call, launch);
     case AdjustLossScale: return adjust_loss_scale(kernel, call, launch);
