@@ -105,6 +105,11 @@ CLI::Option* NetworkOptions::add(CLI::App& command) {
           "local (each rank's own, as in PyTorch's DistributedDataParallel); default: as in "
           "the file")
       ->check(statistics_set());
+  command
+      .add_option("--freeze", freeze,
+                  "freeze the parameters with this name. In the name, * stands for any characters. "
+                  "Frozen parameters have no gradient. The option may be given again")
+      ->allow_extra_args(false);
   optimizer.add(command);
   return network;
 }
@@ -115,6 +120,7 @@ NetworkOverrides NetworkOptions::overrides() const {
   result.training = optimizer.training();
   if (!input_size.empty()) result.input_size = parse_extents(input_size);
   result.statistics = statistics;
+  result.freeze = freeze;
   return result;
 }
 

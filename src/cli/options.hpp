@@ -22,6 +22,7 @@ struct NetworkOptions {
   std::int64_t batch = 0;
   std::string input_size;
   std::string statistics;
+  std::vector<std::string> freeze;
   OptimizerOptions optimizer;
 
   /// Returns the option NETWORK, which is required.

@@ -107,6 +107,8 @@ class Collection {
   }
 
   void add(const std::string& name, Plan plan) {
+    if (const auto disagreement = check_shared(network_, plan.layers))
+      return refuse(name, disagreement->reason);
     plan.name = name;
     plan.execution = execution_;
     plan.ranks_offered = ranks_;

@@ -69,6 +69,8 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   if (!some)
     throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name,
                                       options.uniform, plan.adjustments.front()));
+  if (const auto disagreement = check_shared(network, plan.layers))
+    throw InfeasibleError(fmt::format("--uniform {}: {}", options.uniform, disagreement->reason));
   plan.network_source = options.network.source;
   plan.overrides = options.network.overrides();
   plan.overrides.batch = network.batch;

@@ -87,6 +87,8 @@ class Reader {
     }
     read_execution();
     read_layers();
+    if (const auto disagreement = check_shared(network_, plan_.layers))
+      fail("/layers", disagreement->reason);
     read_overlapped_halos();
     read_recompute();
     check_stages();
@@ -128,6 +130,7 @@ class Reader {
     if (const auto statistics = network.find("statistics_samples"); statistics != network.end())
       plan_.overrides.statistics =
           statistics->is_string() ? statistics->get<std::string>() : statistics->dump();
+    plan_.overrides.freeze = network.value("freeze", std::vector<std::string>());
     read_training();
     plan_.ranks = document_["ranks"].get<int>();
     plan_.ranks_offered = document_.value("ranks_offered", plan_.ranks);
@@ -344,6 +347,7 @@ Json to_json(const Plan& plan, const Network& network, const Provenance& provena
     source["statistics_samples"] =
         given == "all" || given == "local" ? Json(given) : Json(std::stoll(given));
   }
+  if (!plan.overrides.freeze.empty()) source["freeze"] = plan.overrides.freeze;
   Json document{{"schema_version", 1},
                 {"name", plan.name},
                 {"provenance", provenance.json()},

@@ -37,10 +37,8 @@ class FusionFold : public PassSink {
     if (site_.network.needs_gradient(site_.fusion.head)) family.backward(site_, *this);
     fold_parameters();
     phase_ = Phase::Update;
-    if (bucket_.elements > 0) update_parameters();
     if (is_loss(site_.head().kind) && schedule_.scales_loss()) scale_loss();
     if (averages_) average();
-    fold_untrained();
   }
 
   void declare(const Use& tensor, const TensorSpec& spec) override {
@@ -126,21 +124,17 @@ class FusionFold : public PassSink {
   void take(const Pass&, const EdgePass& body) {  // edges have costs of their own
     if (body.what == EdgePass::What::Send) read(body.gradient, false);
   }
-  /// The parameter schedule of a shared parameter is priced once, for all its layers together. Here
-  /// belongs only the addition to the gradient that other layers have begun.
+  /// The first layer of those that share a parameter pays for its parameter schedule. Every layer
+  /// but the last, with which the backward phase begins, adds its gradient to those of others.
   void take(const Pass& pass, const GradientPass& body) {
-    const auto what = static_cast<ParameterRole>(body.gradient.which);
-    const LayerDistributions& made = site_.of_head();
-    const Region region =
-        (what == ParameterRole::Weights ? *made.weights : *made.channels).owned(site_.rank);
-    if (const Parameter* declared = site_.network.declared(site_.fusion.head, what);
-        declared && declared->shared()) {
-      if (declared->users.back() != site_.fusion.head)
-        price(pass, copy_kernel(region, region, region, region, DataType::F32, true));
-      return;
+    const auto role = static_cast<ParameterRole>(body.gradient.which);
+    if (site_.network.is_shared(site_.fusion.head, role) &&
+        site_.network.declared(site_.fusion.head, role)->users.back() != site_.fusion.head) {
+      const Region all = region_of(role);
+      price(pass, copy_kernel(all, all, all, all, DataType::F32, true));
     }
-    slices_.push_back({site_.fusion.head, what, region, bucket_.elements});
-    bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
+    if (site_.network.first_user(site_.fusion.head, role) == site_.fusion.head)
+      gradients_.push_back(role);
   }
   void take(const Pass&, const AliasPass&) {}
 
@@ -181,7 +175,7 @@ class FusionFold : public PassSink {
   /// may differ.
   DimSet dims_of(const CollectivePass& body) const {
     DimSet wanted;
-    if (is_of_bucket(body.from)) return along_blocks;
+    if (is_of_bucket(body.from)) return dims_of_bucket_;
     for (const Dim dim : body.dims) wanted.insert(dim);
     const auto alike = [&](DimSet known) {
       return std::ranges::all_of(all_dims, [&](Dim dim) {
@@ -245,15 +239,57 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- parameters
 
-  std::int64_t members() const {
-    return std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) * site_.parts(Dim::H) *
-           site_.parts(Dim::W);
+  /// What the parameters of a bucket have in common.
+  enum class Kind { Own, Shared, Untrained };
+
+  Kind kind_of(ParameterRole role) const {
+    if (!site_.trains(role)) return Kind::Untrained;
+    return site_.network.is_shared(site_.fusion.head, role) ? Kind::Shared : Kind::Own;
   }
-  /// Prices the passes over this fusion's parameters as if the parameters had their own bucket.
-  void fold_parameters() {
+  Region region_of(ParameterRole role) const {
+    const LayerDistributions& made = site_.of_head();
+    return (role == ParameterRole::Weights ? *made.weights : *made.channels).owned(site_.rank);
+  }
+  std::int64_t members(Kind kind) const {
+    std::int64_t members = 1;
+    for (const Dim dim : all_dims)
+      if ((kind == Kind::Shared ? along_all : along_blocks).contains(dim))
+        members *= site_.parts(dim);
+    return members;
+  }
+
+  /// Takes the parameters of one kind for a bucket of their own, and prices their schedule. The
+  /// gradients of shared parameters are summed over all ranks that hold the same block.
+  void fold_bucket(Kind kind, const std::vector<ParameterRole>& roles) {
+    bucket_ = Bucket{.trained = kind != Kind::Untrained};
+    dims_of_bucket_ = kind == Kind::Shared ? along_all : along_blocks;
+    slices_.clear();
+    for (const ParameterRole role : roles) {
+      if (kind_of(role) != kind) continue;
+      const Region region = region_of(role);
+      slices_.push_back({site_.fusion.head, role, region, bucket_.elements});
+      bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
+    }
     if (bucket_.elements == 0) return;
-    bucket_.members = members();
+    bucket_.members = members(kind);
     if (schedule_.shares(bucket_, 1)) schedule_.divide(bucket_);
+    phase_ = Phase::Backward;
+    if (bucket_.trained) reduce();
+    gather_and_convert();
+    pieces_.persistent += schedule_.persistent(bucket_);
+    phase_ = Phase::Update;
+    if (bucket_.trained) update_parameters();
+  }
+  void fold_parameters() {
+    std::vector<ParameterRole> untrained;
+    for (const auto& [role, shape] : site_.head().parameters())
+      if (!site_.trains(role) &&
+          site_.network.first_user(site_.fusion.head, role) == site_.fusion.head)
+        untrained.push_back(role);
+    for (const Kind kind : {Kind::Own, Kind::Shared}) fold_bucket(kind, gradients_);
+    fold_bucket(Kind::Untrained, untrained);
+  }
+  void reduce() {
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const BucketSlice& slice = slices_[i];
       schedule_.accumulate(bucket_, slice, *this);
@@ -265,16 +301,14 @@ class FusionFold : public PassSink {
       schedule_.reduce_to_shares(bucket_, site_.fusion.head, *this);
     else
       schedule_.reduce(bucket_, site_.fusion.head, 0, bucket_.elements, *this);
-    gather_and_convert();
-    pieces_.persistent += schedule_.persistent(bucket_);
   }
   /// Prices the gathering and the conversion of parameters. At sharding stage 3, each phase gathers
   /// the parameters again, even if only other fusions of the bucket read them.
   void gather_and_convert() {
     const LayerIndex head = site_.fusion.head;
     const bool come_and_go = schedule_.shares(bucket_, 3),
-               narrow = schedule_.converts() && site_.of_head().weights &&
-                        site_.trains(ParameterRole::Weights) == bucket_.trained;
+               narrow = schedule_.converts() &&
+                        slices_.front().what == ParameterRole::Weights;
     for (const Phase phase : {Phase::Forward, Phase::Backward}) {
       phase_ = phase;
       if (come_and_go) schedule_.gather(bucket_, head, Stream::Halo, *this);
@@ -284,23 +318,6 @@ class FusionFold : public PassSink {
     if (narrow && !come_and_go)
       pieces_.persistent +=
           Bytes{bucket_.elements * size_of(site_.execution.precision.activations)};
-  }
-  /// Prices the gathering and the conversion of parameters that training does not change, as if
-  /// those of this fusion had their own bucket.
-  void fold_untrained() {
-    bucket_ = Bucket{.trained = false};
-    for (const auto& [role, shape] : site_.head().parameters()) {
-      if (site_.trains(role) || site_.network.is_shared(site_.fusion.head, role)) continue;
-      const LayerDistributions& made = site_.of_head();
-      const Region region =
-          (role == ParameterRole::Weights ? *made.weights : *made.channels).owned(site_.rank);
-      bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
-    }
-    if (bucket_.elements == 0) return;
-    bucket_.members = members();
-    if (schedule_.shares(bucket_, 3)) schedule_.divide(bucket_);
-    gather_and_convert();
-    pieces_.persistent += schedule_.persistent(bucket_);
   }
   void update_parameters() {
     if (schedule_.scales_loss()) schedule_.unscale(bucket_, *this);
@@ -335,7 +352,9 @@ class FusionFold : public PassSink {
   std::vector<Tensor> tensors_;
   std::vector<Use> kept_;
   std::vector<BucketSlice> slices_;
+  std::vector<ParameterRole> gradients_;  ///< of which this fusion completes the gradients
   Bucket bucket_;
+  DimSet dims_of_bucket_ = along_blocks;
   /// whether the current passes make the output; such passes run again if the output is recomputed
   bool makes_output_ = false;
   bool reads_weights_backward_ = false, averages_ = false;

@@ -132,8 +132,8 @@ class Lowering : public PassSink {
     std::int64_t complete = 0;              ///< elements whose local gradients are complete
     std::optional<Phase> gathered{};        ///< the last phase for which values were gathered
     std::vector<std::size_t> parameters{};  ///< indices into Program::parameters
-    /// Whether some layers that read these parameters are not part of the program. The parameter
-    /// schedule then belongs to the parameters' own program (lower_parameters).
+    /// Whether the first layer that reads these parameters is not part of the program. The
+    /// parameter schedule belongs to programs with that layer.
     bool elsewhere = false;
   };
   /// How far the layers that share a parameter are with its gradient in this micro-batch.

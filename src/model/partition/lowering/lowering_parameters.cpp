@@ -99,7 +99,8 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
     for (const ParameterSlice& slice : slices_of(index)) {
       const std::vector<LayerIndex> users = placed_users(index, slice.what);
       const Parameter* declared = network_.declared(index, slice.what);
-      const bool elsewhere = declared && declared->shared() && users != declared->users;
+      const bool elsewhere =
+          declared && declared->shared() && declared->users.front() != users.front();
       PlacedBucket& placed = bucket_of(members_of(index, slice.what),
                                        network_.trains(index, slice.what), elsewhere);
       Bucket& bucket = placed.bucket;
