@@ -138,7 +138,7 @@ std::vector<float> Node::numbers(const std::string& attribute) const {
 std::optional<Constant> Node::tensor(const std::string& attribute, Constants& all) const {
   const auto* found = find(attribute, onnx::AttributeProto::TENSOR);
   if (!found || !found->has_t()) return {};
-  return constant_of(found->t(), file_, all);
+  return constant_of(found->t(), file_, all, "");
 }
 
 Model::Model(const std::string& file) : file_(file), proto_(parse(file)) {
@@ -146,18 +146,33 @@ Model::Model(const std::string& file) : file_(file), proto_(parse(file)) {
   find_inputs();
 }
 
+namespace {
+
+GraphInput read_input(const onnx::ValueInfoProto& info) {
+  GraphInput found{info.name(), {}, {}};
+  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+    found.extents.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : 0);
+    found.symbols.push_back(dim.dim_param());
+  }
+  return found;
+}
+
+}  // namespace
+
 void Model::find_inputs() {
   std::set<std::string> initialized;
   for (const auto& tensor : proto_.graph().initializer()) initialized.insert(tensor.name());
   for (const auto& input : proto_.graph().input()) {
     if (initialized.contains(input.name())) continue;
-    GraphInput found{input.name(), {}, {}};
-    for (const auto& dim : input.type().tensor_type().shape().dim()) {
-      found.extents.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : 0);
-      found.symbols.push_back(dim.dim_param());
-    }
-    inputs_.push_back(std::move(found));
+    inputs_.push_back(read_input(input));
   }
+}
+
+std::map<std::string, Extents> Model::stated_extents() const {
+  std::map<std::string, Extents> stated;
+  for (const auto& info : proto_.graph().value_info())
+    stated.emplace(info.name(), read_input(info).extents);
+  return stated;
 }
 
 std::int64_t Model::opset() const {
@@ -175,7 +190,7 @@ std::vector<std::string> Model::outputs() const {
 std::map<std::string, Constant> Model::constants(Constants& all) const {
   std::map<std::string, Constant> constants;
   for (const auto& tensor : proto_.graph().initializer())
-    constants.emplace(tensor.name(), constant_of(tensor, file_, all));
+    constants.emplace(tensor.name(), constant_of(tensor, file_, all, tensor.name()));
   return constants;
 }
 

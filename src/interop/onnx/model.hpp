@@ -67,6 +67,8 @@ class Model {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   std::vector<std::string> outputs() const;
+  /// Returns the extents that the file states for tensors between nodes, by name. 0: open.
+  std::map<std::string, Extents> stated_extents() const;
   /// Adds the initializers to `all` and returns them by name. Throws Inexpressible, as constant_of
   /// does.
   std::map<std::string, Constant> constants(Constants& all) const;

@@ -238,31 +238,38 @@ std::string read_external(const TensorProto& tensor, std::int64_t bytes,
 
 namespace {
 
-Constant checked_constant(const TensorProto& tensor, const std::string& model_file,
-                          Constants& all) {
+Constant checked_constant(const TensorProto& tensor, const std::string& model_file, Constants& all,
+                          const std::string& name) {
   const Extents extents(tensor.dims().begin(), tensor.dims().end());
   const ElementType type = type_of(tensor);
   const std::int64_t elements = elements_of(extents);
   if (tensor.data_location() == TensorProto::EXTERNAL)
-    return all.stored(extents, type.integral, [&tensor, model_file, bytes = elements * type.bytes] {
-      return unpack(tensor.data_type(), read_external(tensor, bytes, model_file));
-    });
+    return all.stored(
+        extents, type.integral,
+        [&tensor, model_file, bytes = elements * type.bytes] {
+          return unpack(tensor.data_type(), read_external(tensor, bytes, model_file));
+        },
+        name);
   const bool raw = tensor.has_raw_data();
   const std::int64_t found = raw ? std::ssize(tensor.raw_data()) / type.bytes : listed(tensor);
   need(
       found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
       fmt::format("expected one value for each element, found {} values for {} elements of type {}",
                   found, elements, type.name));
-  return all.stored(extents, type.integral, [&tensor, raw] {
-    return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
-  });
+  return all.stored(
+      extents, type.integral,
+      [&tensor, raw] {
+        return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
+      },
+      name);
 }
 
 }  // namespace
 
-Constant constant_of(const TensorProto& tensor, const std::string& model_file, Constants& all) {
+Constant constant_of(const TensorProto& tensor, const std::string& model_file, Constants& all,
+                     const std::string& name) {
   try {
-    return checked_constant(tensor, model_file, all);
+    return checked_constant(tensor, model_file, all, name);
   } catch (const Inexpressible& why) {
     throw Inexpressible{fmt::format("tensor {}: {}", tensor.name(), why.reason)};
   }
