@@ -68,7 +68,7 @@ Treatment guessed(const Operation& op, const Operand& operand) {
     return Treatment::Constant;
   if (!adds(op) && !multiplies(op))
     return constant("layers only add and multiply by parameters", false);
-  if (!op.graph.drafts[operand.x.draft].learned)
+  if (!completes && !op.graph.drafts[operand.x.draft].learned)
     return constant("no layer with parameters comes before it", true);
   if (is_made_by_exporter(operand.values)) {
     if (!completes_normalization(op, operand.x))

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "interop/onnx/tensor_values.hpp"
+#include "interop/onnx/wire.hpp"
 #include "model/base/error.hpp"
 
 namespace stratplan::interop {
@@ -52,17 +53,13 @@ std::string why_no_model(const std::string& file) {
   return unknown;
 }
 
-onnx::ModelProto parse(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError(file, "", "can not be opened");
-  google::protobuf::io::IstreamInputStream bytes(&stream);
-  google::protobuf::io::CodedInputStream coded(&bytes);
-  coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
+onnx::ModelProto parse(const FileBytes& file) {
+  const std::optional<std::string> reduced = without_raw_data(file);
   onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    throw InputError(file, "", "expected an ONNX model: " + why_no_model(file));
+  if (!reduced || !model.ParseFromString(*reduced))
+    throw InputError(file.file(), "", "expected an ONNX model: " + why_no_model(file.file()));
   if (!model.has_graph() || model.graph().node_size() == 0)
-    throw InputError(file, "", "expected an ONNX model: there is no graph in it");
+    throw InputError(file.file(), "", "expected an ONNX model: there is no graph in it");
   return model;
 }
 
@@ -141,7 +138,7 @@ std::optional<Constant> Node::tensor(const std::string& attribute, Constants& al
   return constant_of(found->t(), file_, all, "");
 }
 
-Model::Model(const std::string& file) : file_(file), proto_(parse(file)) {
+Model::Model(const std::string& file) : file_(file), proto_(parse(file_)) {
   for (const auto& node : proto_.graph().node()) nodes_.emplace_back(node, file_);
   find_inputs();
 }

@@ -33,10 +33,12 @@ Constant of_groups(const char* role, const Constant& values, std::int64_t groups
 }
 
 /// Whether the node's input has the value `neutral` everywhere and is no parameter of the model. A
-/// normalization without parameters has such a scale (1) and shift (0).
-bool is_neutral(const Operation& op, int input, float neutral) {
+/// normalization without parameters has such a scale (1) and shift (0). No parameter has one value
+/// for each of several groups of channels.
+bool is_neutral(const Operation& op, int input, float neutral, std::int64_t channels) {
   const Constant values = op.constant(input);
-  return is_made_by_exporter(values) && is_filled(values, neutral) &&
+  return (is_made_by_exporter(values) || values.elements() != channels) &&
+         is_filled(values, neutral) &&
          op.graph.decisions().asked({op.node.input(input), values.tensor()}) !=
              Treatment::Trainable;
 }
@@ -47,7 +49,7 @@ template <class Of>
 std::vector<Parameter> scale_and_shift(const Operation& op, std::int64_t channels,
                                        Json& attributes, const Of& of) {
   std::vector<Parameter> parameters;
-  const bool scale = !is_neutral(op, 1, 1), shift = !is_neutral(op, 2, 0);
+  const bool scale = !is_neutral(op, 1, 1, channels), shift = !is_neutral(op, 2, 0, channels);
   if (scale)
     parameters.push_back(op.parameter("scale", {channels}, of("scale", op.constant(1)), 1));
   if (shift)

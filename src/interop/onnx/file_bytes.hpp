@@ -1,0 +1,35 @@
+#pragma once
+// A file whose bytes are read on request. Models have gigabytes of weights, so the import copies
+// only those that it needs, one tensor at a time.
+#include <cstdint>
+#include <string>
+
+namespace stratplan::interop {
+
+class FileBytes {
+ public:
+  /// Opens a file. What is no regular file, such as a pipe, is read to its end at once. Throws
+  /// InputError if the file cannot be opened.
+  explicit FileBytes(const std::string& file);
+  /// Opens a file beside a model. It must be regular, without symbolic or other hard links. Throws
+  /// InputError, with `what` in front of the reason.
+  FileBytes(const std::string& file, const std::string& what);
+  ~FileBytes();
+  FileBytes(const FileBytes&) = delete;
+  FileBytes& operator=(const FileBytes&) = delete;
+
+  const std::string& file() const { return file_; }
+  std::int64_t size() const { return size_; }
+  /// Reads bytes, which must lie within size(). Throws InputError if the file has become shorter.
+  void read(std::int64_t offset, std::int64_t bytes, void* to) const;
+
+ private:
+  void read_to_end();
+  std::string file_;
+  int descriptor_ = -1;
+  std::int64_t size_ = 0;
+  std::string contents_;  ///< of what is no regular file
+  bool regular_ = true;
+};
+
+}  // namespace stratplan::interop
