@@ -239,7 +239,9 @@ class Importer : public std::enable_shared_from_this<Importer> {
           fmt::format("the output {} is a constant, so there is nothing to train", output_));
     const Tensor end = graph_.tensor(output_);
     const Draft& last = graph_.drafts[end.draft];
-    const ChosenLoss loss = chosen_loss(request_.loss, last, softmax_);
+    const Draft* scores = &last;  // constants at the end only scale and shift the scores
+    while (scores->fixed) scores = &graph_.drafts[scores->inputs[0]];
+    const ChosenLoss loss = chosen_loss(request_.loss, *scores, softmax_);
     if (!softmax_.empty())
       notes_.push_back(
           fmt::format("the softmax at the end, {}, is part of the loss that was added, {}",

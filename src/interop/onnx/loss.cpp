@@ -31,7 +31,7 @@ ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string&
   const std::int64_t channels = last.output[Axis::C];
   const std::string end =
       fmt::format("the model ends in {} ({}) with {} channels", last.name,
-                  last.fixed ? "linear" : name_of(last.type), channels);
+                  name_of(last.type), channels);
   if (ends_in_scores(last.type.kind) && channels > 1)
     return {LayerKind::SoftmaxCrossEntropy, end + ", as scores of classes do"};
   return {LayerKind::MeanSquaredError, end};

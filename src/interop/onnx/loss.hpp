@@ -11,7 +11,8 @@ struct ChosenLoss {
   std::string reason;
 };
 
-/// Returns the loss that the user asked for, or the one that fits the last layer. `softmax`: the
+/// Returns the loss that the user asked for, or the one that fits the last layer, without constants
+/// behind it. `softmax`: the
 /// node at the model's end that became part of the loss; empty if there is none.
 ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax);
 

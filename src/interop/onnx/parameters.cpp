@@ -12,16 +12,20 @@
 namespace stratplan::interop {
 namespace {
 
+/// The most axes of a tensor as network.json describes it.
+constexpr std::size_t most_stored_axes = 8;
+
 /// Whether network.json can say how the file stores the parameter: with the elements in the same
 /// order, or as a matrix with rows and columns exchanged.
 bool is_describable(const Parameter& parameter) {
   const std::vector<Turn>& turns = parameter.values.turns();
+  if (parameter.values.root().extents().size() > most_stored_axes) return false;
   return turns.empty() || (turns.size() == 1 && turns[0].order.size() == 2 &&
                            turns[0].extents == parameter.values.root().extents());
 }
 
-bool has_equal_order(const Parameter& a, const Parameter& b) {
-  return a.shape == b.shape && a.values.turns() == b.values.turns() &&
+bool are_alike(const Parameter& a, const Parameter& b) {
+  return a.role == b.role && a.shape == b.shape && a.values.turns() == b.values.turns() &&
          a.channels_last == b.channels_last;
 }
 
@@ -100,7 +104,7 @@ void ParameterTable::add_stored(const std::vector<Use>& uses) {
   const std::string& tensor = first.values.tensor();
   const bool own_name = is_given(tensor) && is_describable(first);
   const bool alike = std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return has_equal_order(first, *use.parameter);
+    return are_alike(first, *use.parameter);
   });
   const bool one_layer = std::all_of(uses.begin(), uses.end(),
                                      [&](const Use& use) { return use.draft == uses[0].draft; });
@@ -112,17 +116,20 @@ void ParameterTable::add_stored(const std::vector<Use>& uses) {
        fmt::format("the tensor {} is {}, and {} computes with it as a constant, which no layer "
                    "repeats in training; --freeze {} keeps its values",
                    tensor, text_of(uses[0]), reader, tensor));
-  if (uses.size() == 1 || (alike && !was_merged(uses))) return add(uses, own_name);
-  if (alike)
+  if (uses.size() == 1) return add(uses, own_name);
+  const bool merged = was_merged(uses);
+  if (alike && !merged) return add(uses, own_name);
+  const std::string both = text_of(uses[0]) + " and " + text_of(uses.back());
+  if (merged)
     need(one_layer,
          fmt::format("the tensor {} is {}: the exporter merged tensors of equal values, so the file "
                      "does not say which layers share a parameter; export with optimize=False or "
                      "dynamo=False",
-                     tensor, text_of(uses[0]) + " and " + text_of(uses.back())));
+                     tensor, both));
   else
-    need(kept, fmt::format("the tensor {} is {} and also {}: layers share a parameter only in one "
-                           "shape and order; --freeze {} keeps the values instead",
-                           tensor, text_of(uses[0]), text_of(uses.back()), tensor));
+    need(kept, fmt::format("the tensor {} is {}: layers share a parameter only in one role, shape "
+                           "and order; --freeze {} keeps the values instead",
+                           tensor, both, tensor));
   for (std::size_t i = 0; i < uses.size(); ++i) add({uses[i]}, own_name && i == 0);
 }
 
@@ -181,6 +188,7 @@ Json ParameterTable::described() const {
   Json list = Json::array();
   for (const Entry& entry : entries_) {
     const Parameter& first = entry.first();
+    if (first.is_running()) continue;  // the file stores one number per channel, as layers do
     Json described{{"name", entry.name}};
     if (first.treatment != Treatment::Trainable) described["trainable"] = false;
     if (first.treatment == Treatment::Constant) described["value"] = listed(values_of(first));
@@ -201,7 +209,8 @@ Json ParameterTable::buffers(std::vector<std::string>& too_large) const {
   Json list = Json::array();
   for (const auto& [name, constant] : initializers_) {
     if (constant.integral() || !is_given(name) || parameters.contains(name)) continue;
-    if (constant.elements() > most_in_document) {
+    if (constant.elements() < 1 || constant.elements() > most_in_document ||
+        constant.extents().size() > most_stored_axes) {
       too_large.push_back(name);
       continue;
     }
