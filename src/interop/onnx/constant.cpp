@@ -235,6 +235,15 @@ Constant Constants::stored(Extents extents, bool integral, std::function<Values(
   return add(std::move(state));
 }
 
+Constant Constants::stored(Extents extents, bool integral, PartReader read, std::string tensor) {
+  const std::int64_t elements = elements_of(extents);
+  const Constant added =
+      stored(std::move(extents), integral, [read, elements] { return read(0, elements); },
+             std::move(tensor));
+  states_.back().part = std::move(read);
+  return added;
+}
+
 Constant Constants::of(Extents extents, std::vector<std::int64_t> integers) {
   return stored(std::move(extents), true,
                 [integers = std::move(integers)] { return Values(integers); });
@@ -327,6 +336,12 @@ std::vector<float> Constant::floats() const {
   Values found = all_->values(*this);
   if (auto* numbers = std::get_if<std::vector<float>>(&found)) return std::move(*numbers);
   return rounded(std::get<std::vector<std::int64_t>>(found));
+}
+
+std::optional<std::vector<float>> Constant::part(std::int64_t first, std::int64_t count) const {
+  const PartReader& read = all_->states_[index_].part;
+  if (!read || integral()) return {};
+  return std::get<std::vector<float>>(read(first, count));
 }
 
 std::vector<std::int64_t> Constant::integers() const {

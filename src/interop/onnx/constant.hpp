@@ -35,6 +35,9 @@ using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
 /// The values of all operands of a computed constant, in their order.
 using OperandValues = std::span<const Values* const>;
 
+/// Returns `count` values of a stored constant from number `first` on.
+using PartReader = std::function<Values(std::int64_t first, std::int64_t count)>;
+
 class Constants;
 
 /// Where the values of a constant come from.
@@ -78,6 +81,9 @@ class Constant {
   /// Returns the values as integers, for extents, axes and positions. Throws Inexpressible as
   /// Constants::values does, if there are more than 65536 values, or if a value does not fit.
   std::vector<std::int64_t> integers() const;
+  /// Returns a part of a stored constant's values, as floats, without reading the others. Returns
+  /// nothing if the constant cannot be read in parts.
+  std::optional<std::vector<float>> part(std::int64_t first, std::int64_t count) const;
   /// Returns the value of a constant with one element. Throws Inexpressible if the number of
   /// elements is not one.
   double scalar() const;
@@ -107,6 +113,8 @@ class Constants {
   /// `integral`, else floats. `tensor`: the initializer's name; empty for a literal.
   Constant stored(Extents extents, bool integral, std::function<Values()> read,
                   std::string tensor = "");
+  /// Adds a constant that the model stores, and that can be read in parts.
+  Constant stored(Extents extents, bool integral, PartReader read, std::string tensor);
   /// Adds a constant with these values, one per element.
   Constant of(Extents extents, std::vector<std::int64_t> integers);
   Constant of(Extents extents, std::vector<float> numbers);
@@ -139,6 +147,7 @@ class Constants {
     bool integral = false;
     std::vector<std::size_t> operands;  ///< indices, lower than the constant's own
     std::function<Values(OperandValues)> make;
+    PartReader part;  ///< of a stored constant; may be empty
     std::shared_ptr<const std::string> node;  ///< the node that messages name
     Origin origin = Origin::Literal;
     std::size_t root = 0;  ///< index

@@ -29,12 +29,46 @@ bool are_alike(const Parameter& a, const Parameter& b) {
          a.channels_last == b.channels_last;
 }
 
+/// Returns the weights of a fully connected layer from a matrix that the file stores as (K, F)
+/// (`turned`) or (F, K). Reads some rows at a time, so that memory holds the result alone. Returns
+/// nothing if the matrix cannot be read in parts.
+std::optional<std::vector<float>> read_by_rows(const Parameter& parameter, bool turned) {
+  const Constant matrix = parameter.values.root();
+  const std::int64_t rows = matrix.extents()[0], columns = matrix.extents()[1],
+                     products = turned ? rows : columns;
+  const std::int64_t channels = parameter.channels_last ? parameter.shape[1] : 1,
+                     positions = products / channels;
+  const auto place = [&](std::int64_t k) { return k % channels * positions + k / channels; };
+  constexpr std::int64_t block = 64;  // neighbours in a column lie in different lines of the cache
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t first = 0; first < rows; first += block) {
+    const std::int64_t count = std::min(block, rows - first);
+    const auto part = matrix.part(first * columns, count * columns);
+    if (!part) return {};
+    const auto from = [&](std::int64_t row, std::int64_t column) {
+      return (*part)[static_cast<std::size_t>(row * columns + column)];
+    };
+    for (std::int64_t column = 0; column < columns; ++column)
+      for (std::int64_t row = 0; row < count; ++row)
+        values[static_cast<std::size_t>(turned ? column * products + place(first + row)
+                                               : (first + row) * products + place(column))] =
+            from(row, column);
+  }
+  return values;
+}
+
 /// Returns the values in the order of the parameter's shape.
 std::vector<float> values_of(const Parameter& parameter) {
-  const bool as_stored = parameter.values.turns().empty() && !parameter.values.root().integral() &&
-                         parameter.values.origin() != Origin::Computed;
-  std::vector<float> from =  // the root's values need no copy
-      as_stored ? parameter.values.root().floats() : parameter.values.floats();
+  const Constant& constant = parameter.values;
+  const Constant root = constant.root();
+  const bool turned = !constant.turns().empty();
+  const bool is_stored = constant.origin() != Origin::Computed && !root.integral();
+  if (is_stored && !turned && !parameter.channels_last) return root.floats();  // needs no copy
+  const Extents& extents = root.extents();
+  if (is_stored && extents.size() == 2 && is_describable(parameter) &&
+      (!parameter.channels_last || parameter.shape[0] == extents[turned ? 1 : 0]))
+    if (auto values = read_by_rows(parameter, turned)) return std::move(*values);
+  const std::vector<float> from = constant.floats();
   if (!parameter.channels_last) return from;
   const auto filters = static_cast<std::size_t>(parameter.shape[0]),
              channels = static_cast<std::size_t>(parameter.shape[1]);

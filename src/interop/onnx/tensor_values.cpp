@@ -210,7 +210,7 @@ fs::path contained(const std::string& location, const std::string& tensor,
 }
 
 Values read_external(const TensorProto& tensor, const ElementType& type, std::int64_t elements,
-                     const std::string& model_file) {
+                     const std::string& model_file, std::int64_t first, std::int64_t count) {
   const External external = external_of(tensor, model_file);
   const fs::path path = contained(external.location, tensor.name(), model_file);
   const std::string what = fmt::format("external data of tensor {}", tensor.name());
@@ -225,7 +225,7 @@ Values read_external(const TensorProto& tensor, const ElementType& type, std::in
   if (external.offset > file.size() || bytes > file.size() - external.offset)
     fail(fmt::format("expected {} bytes from byte {}, but the file has {}", bytes, external.offset,
                      file.size()));
-  return unpack(tensor.data_type(), {file, external.offset, elements});
+  return unpack(tensor.data_type(), {file, external.offset + first * type.bytes, count});
 }
 
 Constant checked_constant(const TensorProto& tensor, const FileBytes& file, Constants& all,
@@ -233,13 +233,13 @@ Constant checked_constant(const TensorProto& tensor, const FileBytes& file, Cons
   const Extents extents(tensor.dims().begin(), tensor.dims().end());
   const ElementType type = type_of(tensor);
   const std::int64_t elements = elements_of(extents);
-  if (tensor.data_location() == TensorProto::EXTERNAL)
-    return all.stored(
-        extents, type.integral,
-        [&tensor, &file, type, elements] {
-          return read_external(tensor, type, elements, file.file());
-        },
-        name);
+  if (tensor.data_location() == TensorProto::EXTERNAL) {
+    const PartReader read = [&tensor, &file, type, elements](std::int64_t first,
+                                                             std::int64_t count) {
+      return read_external(tensor, type, elements, file.file(), first, count);
+    };
+    return all.stored(extents, type.integral, read, name);
+  }
   const bool is_raw = tensor.has_raw_data();
   const Range raw = is_raw ? located(tensor.raw_data()) : Range{};
   const std::int64_t found = is_raw ? raw.bytes / type.bytes : listed(tensor);
@@ -247,13 +247,12 @@ Constant checked_constant(const TensorProto& tensor, const FileBytes& file, Cons
       found == elements && raw.bytes % type.bytes == 0,
       fmt::format("expected one value for each element, found {} values for {} elements of type {}",
                   found, elements, type.name));
-  return all.stored(
-      extents, type.integral,
-      [&tensor, &file, is_raw, raw, elements] {
-        return is_raw ? unpack(tensor.data_type(), {file, raw.offset, elements})
-                      : listed_values(tensor);
-      },
-      name);
+  if (!is_raw)
+    return all.stored(extents, type.integral, [&tensor] { return listed_values(tensor); }, name);
+  const PartReader read = [&tensor, &file, type, raw](std::int64_t first, std::int64_t count) {
+    return unpack(tensor.data_type(), {file, raw.offset + first * type.bytes, count});
+  };
+  return all.stored(extents, type.integral, read, name);
 }
 
 }  // namespace
