@@ -130,15 +130,19 @@ std::string Graph::constant_reader(const std::string& tensor) const {
   return found == constant_readers_.end() ? "" : found->second;
 }
 
-void Graph::define_stand_in(const std::string& name, Extents extents) {
-  if (extents.size() < 2 || extents.size() > axis_count) return;
+void Graph::define_stand_in(const std::string& name, Extents extents, bool channels_last) {
+  const std::size_t rank = extents.size();
+  if (rank < 2 || rank > axis_count) return;
   extents[0] = samples_;
   Draft draft{name, LayerKind::Input, {}, {}};
-  draft.output[Axis::C] = extents[1];
-  for (std::size_t i = 2; i < extents.size(); ++i)
-    draft.output.extent[axis_count - extents.size() + i] = extents[i];
+  draft.output[Axis::C] = extents[channels_last ? rank - 1 : 1];
+  for (std::size_t i = 2; i < rank; ++i)
+    draft.output.extent[axis_count - rank + i] = extents[channels_last ? i - 1 : i];
   draft.learned = true;
-  define(name, add(std::move(draft), extents.size()));
+  Tensor tensor = add(std::move(draft), rank);
+  tensor.dims = std::move(extents);
+  tensor.channels_last = channels_last;
+  define(name, std::move(tensor));
 }
 
 Tensor Graph::add(Draft draft, std::size_t rank) {

@@ -100,7 +100,7 @@ class Graph {
   void define(const std::string& name, Tensor tensor);
   /// Defines a tensor with these extents that no layer makes, or leaves it unknown if no layer
   /// could make one. The network is then of no use, but further nodes can be checked.
-  void define_stand_in(const std::string& name, Extents extents);
+  void define_stand_in(const std::string& name, Extents extents, bool channels_last);
 
   /// Notes that the node takes the values of these initializers for constants.
   void read_as_constant(const Node& node, const Constant& values);

@@ -19,6 +19,18 @@ namespace stratplan {
 namespace interop {
 namespace {
 
+/// Whether an operator that no layer computes has an output with its first input's extents.
+bool keeps_extents(const std::string& op) {
+  static const std::set<std::string> all{
+      "LayerNormalization", "RMSNormalization", "LpNormalization", "MeanVarianceNormalization",
+      "GroupNormalization", "InstanceNormalization", "BatchNormalization", "LRN", "Erf", "Sin",
+      "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Log", "Round", "Sign", "Ceil", "Floor",
+      "Neg", "Reciprocal", "Not", "ThresholdedRelu", "Shrink", "Softsign", "HardSwish", "Mish",
+      "Gelu", "Swish", "RandomUniformLike", "RandomNormalLike", "Bernoulli", "CumSum", "Softmax",
+      "LogSoftmax", "Hardmax", "Clip", "Pow", "PRelu", "Dropout"};
+  return all.contains(op);
+}
+
 class Importer : public std::enable_shared_from_this<Importer> {
  public:
   explicit Importer(const ImportRequest& request)
@@ -54,12 +66,13 @@ class Importer : public std::enable_shared_from_this<Importer> {
     for (const auto& [name, constant] : initializers_) graph_.define(name, constant);
   }
 
-  /// Finds the tensors that differ from step to step, because they depend on the graph's inputs.
+  /// Finds the tensors that differ from step to step: those that depend on the graph's inputs, and
+  /// noise.
   void find_varying() {
     for (const GraphInput& input : model_.inputs()) varying_.insert(input.name);
     for (const Node& node : model_.nodes()) {
       if (node.op() == "Shape" || node.op() == "Size") continue;
-      bool varies = false;
+      bool varies = node.op().starts_with("Random") || node.op() == "Bernoulli";
       for (int i = 0; i < node.inputs(); ++i) varies = varies || varying_.contains(node.input(i));
       if (varies)
         for (int i = 0; i < node.outputs(); ++i) varying_.insert(node.output(i));
@@ -126,6 +139,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
           return complaints_.skip();
       constants_.begin(described(node, model_.opset()));
       compute(node);
+      if (reads_guess(node))
+        for (int i = 0; i < node.outputs(); ++i) guessed_.insert(node.output(i));
     } catch (const Inexpressible& why) {
       if (why.reason.empty() || !reads_guess(node))
         complaints_.add(node, why.reason);
@@ -141,25 +156,49 @@ class Importer : public std::enable_shared_from_this<Importer> {
     return false;
   }
 
-  /// Defines outputs for a node that failed, so that nodes behind it are checked too. The file may
-  /// state their extents. Else they are guessed to be those of the node's first computed input, and
-  /// nodes behind are checked for their operators only.
+  /// Defines outputs for a node that failed, so that nodes behind it are checked too. Their extents
+  /// may follow from the operator, or the file may state them. Else they are a guess, and nodes
+  /// behind are checked for their operators only.
   void guess_outputs(const Node& node) {
-    Extents first;
-    for (int i = 0; i < node.inputs() && first.empty(); ++i)
-      if (varying_.contains(node.input(i)) && graph_.knows(node.input(i)) &&
-          !graph_.constant(node.input(i)) && !graph_.is_unused_input(node.input(i)))
-        first = graph_.tensor(node.input(i)).dims;
+    const auto x = first_computed(node);
     for (int i = 0; i < node.outputs(); ++i) {
       const std::string& name = node.output(i);
       if (name.empty() || !varying_.contains(name)) continue;
       const auto stated = stated_extents_.find(name);
-      const bool known = stated != stated_extents_.end() && !reads_guess(node) &&
-                         std::all_of(stated->second.begin() + !stated->second.empty(),
-                                     stated->second.end(), [](std::int64_t e) { return e > 0; });
-      if (!known) guessed_.insert(name);
-      graph_.define_stand_in(name, known ? stated->second : first);
+      const bool is_stated = stated != stated_extents_.end() && x && !x->channels_last &&
+                             stated->second.size() == x->dims.size() &&
+                             std::all_of(stated->second.begin() + 1, stated->second.end(),
+                                         [](std::int64_t extent) { return extent > 0; });
+      const auto matrix = node.op() == "MatMul" ? graph_.constant(node.input(1)) : std::nullopt;
+      const bool multiplies = matrix && matrix->extents().size() == 2 && x && x->channels_last;
+      if (reads_guess(node) || !(keeps_extents(node.op()) || is_stated || multiplies))
+        guessed_.insert(name);
+      if (multiplies) {
+        Extents extents = x->dims;
+        extents.back() = matrix->extents()[1];
+        graph_.define_stand_in(name, extents, true);
+      } else if (is_stated && !keeps_extents(node.op())) {
+        graph_.define_stand_in(name, stated->second, false);
+      } else if (x) {
+        graph_.define(name, *x);
+      } else if (const auto constant = graph_.constant(node.input(0))) {  // noise of its extents
+        graph_.define_stand_in(name, constant->extents(), false);
+      }
     }
+  }
+
+  /// Returns the node's first input that layers have computed.
+  std::optional<Tensor> first_computed(const Node& node) {
+    for (int i = 0; i < node.inputs(); ++i) {
+      const std::string& name = node.input(i);
+      if (!varying_.contains(name) || !graph_.knows(name) || graph_.constant(name) ||
+          graph_.is_unused_input(name))
+        continue;
+      Tensor tensor = graph_.tensor(name);
+      tensor.alone = false;
+      return tensor;
+    }
+    return {};
   }
 
   void compute(const Node& node) {
@@ -337,7 +376,7 @@ class Importer : public std::enable_shared_from_this<Importer> {
   std::vector<const Node*> needed_;
   std::set<std::string> made_;     ///< outputs of the needed nodes
   std::set<std::string> varying_;  ///< tensors that depend on the graph's inputs
-  std::set<std::string> guessed_;  ///< outputs of failed nodes whose extents are not known
+  std::set<std::string> guessed_;  ///< outputs of failed nodes and behind whose extents are guesses
   Complaints complaints_;
   std::vector<std::string> notes_;
   ImportReport report_;
