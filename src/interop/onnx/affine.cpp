@@ -41,10 +41,10 @@ bool completes_contraction(const Operation& op, const Tensor& x) {
 
 /// Describes what the node does with the operand: "gamma, a factor of /Mul (Mul),".
 std::string described(const Operation& op, const Operand& operand) {
-  const char* part = multiplies(op)               ? "a factor of"
-                     : op.node.op() == "Div"      ? "the divisor of"
-                     : op.node.op() == "Sub"      ? "an operand of"
-                                                  : "a summand of";
+  const char* part = multiplies(op)          ? "a factor of"
+                     : op.node.op() == "Div" ? "the divisor of"
+                     : op.node.op() == "Sub" ? "an operand of"
+                                             : "a summand of";
   return fmt::format("{}, {} {} ({}),", operand.name, part, op.node.name(), op.node.op());
 }
 
@@ -52,16 +52,15 @@ std::string described(const Operation& op, const Operand& operand) {
 Treatment guessed(const Operation& op, const Operand& operand) {
   Decisions& decisions = op.graph.decisions();
   const auto constant = [&](const std::string& because, bool trainable) {
-    decisions.report(fmt::format(
-        "{} is a constant, because {}{}", described(op, operand), because,
-        trainable ? fmt::format("; --trainable {} changes this", operand.name) : ""));
+    decisions.report(
+        fmt::format("{} is a constant, because {}{}", described(op, operand), because,
+                    trainable ? fmt::format("; --trainable {} changes this", operand.name) : ""));
     return Treatment::Constant;
   };
   if (operand.values.origin() == Origin::Literal) return Treatment::Constant;
   if (operand.values.origin() == Origin::Computed)
-    return constant(fmt::format("it is computed from {}",
-                                fmt::join(operand.values.tensors(), ", ")),
-                    false);
+    return constant(
+        fmt::format("it is computed from {}", fmt::join(operand.values.tensors(), ", ")), false);
   const bool completes =
       completes_normalization(op, operand.x) || completes_contraction(op, operand.x);
   if (is_made_by_exporter(operand.values) && operand.values.elements() == 1)
@@ -141,6 +140,7 @@ void with_parameter(const Operation& op, const Operand& operand, Treatment treat
     parameters.push_back({"weights", shape, operand.values, treatment});
   }
   op.point_wise(LayerKind::Convolution, {operand.x}, attributes, std::move(parameters));
+  op.graph.drafts.back().is_arithmetic = true;
 }
 
 /// Applies `combine` to two lists, of which one may have one number for all channels.
@@ -193,6 +193,7 @@ Tensor with_constants(const Operation& op, Tensor x, const Fixed& by) {
   }
   Draft draft{op.node.name(), PointwiseFunction::Clip, {x.draft}, op.graph.shape(x)};
   draft.fixed = by;
+  draft.is_arithmetic = true;
   x.draft = op.graph.add(std::move(draft), 2).draft;
   x.alone = true;
   return x;

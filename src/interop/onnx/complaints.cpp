@@ -45,10 +45,10 @@ std::string Complaints::message() const {
   for (const Group& group : groups_) {
     nodes += group.count;
     const std::string reason = group.reason.empty() ? "" : ": " + group.reason;
-    parts.push_back(group.count == 1 ? fmt::format("{} ({}, opset {}){}", group.first, group.op,
-                                                   opset_, reason)
-                                     : fmt::format("{} x {} (opset {}, first: {}){}", group.op,
-                                                   group.count, opset_, group.first, reason));
+    parts.push_back(group.count == 1
+                        ? fmt::format("{} ({}, opset {}){}", group.first, group.op, opset_, reason)
+                        : fmt::format("{} x {} (opset {}, first: {}){}", group.op, group.count,
+                                      opset_, group.first, reason));
   }
   const std::string skipped =
       skipped_ == 0 ? ""

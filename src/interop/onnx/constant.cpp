@@ -237,9 +237,9 @@ Constant Constants::stored(Extents extents, bool integral, std::function<Values(
 
 Constant Constants::stored(Extents extents, bool integral, PartReader read, std::string tensor) {
   const std::int64_t elements = elements_of(extents);
-  const Constant added =
-      stored(std::move(extents), integral, [read, elements] { return read(0, elements); },
-             std::move(tensor));
+  const Constant added = stored(
+      std::move(extents), integral, [read, elements] { return read(0, elements); },
+      std::move(tensor));
   states_.back().part = std::move(read);
   return added;
 }

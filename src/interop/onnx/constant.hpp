@@ -147,7 +147,7 @@ class Constants {
     bool integral = false;
     std::vector<std::size_t> operands;  ///< indices, lower than the constant's own
     std::function<Values(OperandValues)> make;
-    PartReader part;  ///< of a stored constant; may be empty
+    PartReader part;                          ///< of a stored constant; may be empty
     std::shared_ptr<const std::string> node;  ///< the node that messages name
     Origin origin = Origin::Literal;
     std::size_t root = 0;  ///< index

@@ -53,14 +53,15 @@ const Names& views() {
   return names;
 }
 const Names& numbered_views() {
-  static const Names names{"val", "t", "to", "_to_copy", "full", "ones", "zeros", "getitem",
-                           "alias", "arange"};
+  static const Names names{"val",  "t",     "to",      "_to_copy", "full",
+                           "ones", "zeros", "getitem", "alias",    "arange"};
   return names;
 }
 // Beginnings of names that exporters make: TorchScript's, PyTorch's lifted constants, tf2onnx's.
 const Names& beginnings() {
-  static const Names names{"onnx::", "aten::", "prim::", "/", "_inlfunc_", "_tensor_constant",
-                           "c_lifted_tensor", "lifted_tensor", "const_fold_opt", "_v_"};
+  static const Names names{
+      "onnx::",          "aten::",        "prim::",         "/",  "_inlfunc_", "_tensor_constant",
+      "c_lifted_tensor", "lifted_tensor", "const_fold_opt", "_v_"};
   return names;
 }
 

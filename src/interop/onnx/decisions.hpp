@@ -1,6 +1,6 @@
 #pragma once
-// The part that tensors play in training. ONNX does not say which tensors a model trains. The import
-// decides by names and by operators, and the user's options override it.
+// The part that tensors play in training. ONNX does not say which tensors a model trains. The
+// import decides by names and by operators, and the user's options override it.
 #include <set>
 #include <string>
 #include <vector>

@@ -29,7 +29,8 @@ Json layer_of(const Graph& graph, std::size_t index, const ParameterTable& param
   Json layer{{"name", draft.name}, {"kind", name_of(draft.type)}};
   if (joins(draft.type.kind)) {
     layer["inputs"] = Json::array();
-    for (const std::size_t input : draft.inputs) layer["inputs"].push_back(graph.drafts[input].name);
+    for (const std::size_t input : draft.inputs)
+      layer["inputs"].push_back(graph.drafts[input].name);
   } else if (!draft.inputs.empty() && draft.inputs[0] + 1 != index) {
     layer["input"] = graph.drafts[draft.inputs[0]].name;
   }
@@ -66,7 +67,8 @@ std::string evidence_of_folding(const Graph& graph) {
                   [](const Draft& draft) { return draft.batch_statistics.has_value(); });
   if (normalizes || graph.folded == 0) return "";
   return fmt::format(
-      "the exporter has folded other layers into {}, probably batch normalization; predictions then "
+      "the exporter has folded other layers into {}, probably batch normalization; predictions "
+      "then "
       "lack its time and its sums between ranks, and training lacks its effect; export the model "
       "for training (PyTorch: training=TrainingMode.TRAINING, do_constant_folding=False, and from "
       "version 2.9 on dynamo=False)",
@@ -88,7 +90,8 @@ std::string cost_of_statistics(const Graph& graph) {
         "on the plan",
         counted(layers, "batch normalization"));
   return fmt::format(
-      "{} over {}; each costs an all-reduce of 2 C doubles forward and one backward among the ranks "
+      "{} over {}; each costs an all-reduce of 2 C doubles forward and one backward among the "
+      "ranks "
       "that share the statistics, together {} of {} per step",
       counted(layers, "batch normalization"),
       asked == "all" ? "the whole batch, as the module does on one device" : asked + " samples",

@@ -17,8 +17,8 @@ namespace {
 /// Returns pread(), or read() for a negative offset, repeated while signals interrupt it.
 std::int64_t read_some(int descriptor, void* to, std::size_t bytes, std::int64_t offset) {
   for (;;) {
-    const auto got = offset < 0 ? ::read(descriptor, to, bytes)
-                                : ::pread(descriptor, to, bytes, offset);
+    const auto got =
+        offset < 0 ? ::read(descriptor, to, bytes) : ::pread(descriptor, to, bytes, offset);
     if (got >= 0 || errno != EINTR) return got;
   }
 }

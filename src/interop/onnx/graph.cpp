@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/base/error.hpp"
+#include "model/network/limits.hpp"
 
 namespace stratplan::interop {
 namespace {
@@ -134,6 +135,10 @@ void Graph::define_stand_in(const std::string& name, Extents extents, bool chann
   const std::size_t rank = extents.size();
   if (rank < 2 || rank > axis_count) return;
   extents[0] = samples_;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents)
+    if (extent < 1 || extent > largest_extent || !multiply_within(elements, extent, largest_tensor))
+      return;
   Draft draft{name, LayerKind::Input, {}, {}};
   draft.output[Axis::C] = extents[channels_last ? rank - 1 : 1];
   for (std::size_t i = 2; i < rank; ++i)

@@ -43,8 +43,9 @@ struct Draft {
   Shape output;                     ///< with one sample
   Json attributes = Json::object();
   std::vector<Parameter> parameters{};
-  std::optional<Fixed> fixed{};           ///< in a layer that combines its input with constants
+  std::optional<Fixed> fixed{};            ///< in a layer that combines its input with constants
   std::optional<bool> batch_statistics{};  ///< in a batch normalization: how the model exports it
+  bool is_arithmetic = false;  ///< whether the layer adds or multiplies by constants or parameters
   bool learned = false;  ///< whether this layer or one before has trainable or frozen parameters
 
   /// Returns the parameter with this role, or nullptr.

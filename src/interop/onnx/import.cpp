@@ -12,24 +12,13 @@
 #include "interop/onnx/fold.hpp"
 #include "interop/onnx/loss.hpp"
 #include "interop/onnx/operators.hpp"
+#include "interop/onnx/stand_ins.hpp"
 #include "model/base/error.hpp"
 #include "model/base/text.hpp"
 
 namespace stratplan {
 namespace interop {
 namespace {
-
-/// Whether an operator that no layer computes has an output with its first input's extents.
-bool keeps_extents(const std::string& op) {
-  static const std::set<std::string> all{
-      "LayerNormalization", "RMSNormalization", "LpNormalization", "MeanVarianceNormalization",
-      "GroupNormalization", "InstanceNormalization", "BatchNormalization", "LRN", "Erf", "Sin",
-      "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Log", "Round", "Sign", "Ceil", "Floor",
-      "Neg", "Reciprocal", "Not", "ThresholdedRelu", "Shrink", "Softsign", "HardSwish", "Mish",
-      "Gelu", "Swish", "RandomUniformLike", "RandomNormalLike", "Bernoulli", "CumSum", "Softmax",
-      "LogSoftmax", "Hardmax", "Clip", "Pow", "PRelu", "Dropout"};
-  return all.contains(op);
-}
 
 class Importer : public std::enable_shared_from_this<Importer> {
  public:
@@ -38,7 +27,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
         model_(request.file),
         decisions_(request_),
         graph_(model_, request_, constants_, decisions_),
-        complaints_(model_.opset()) {}
+        complaints_(model_.opset()),
+        stand_ins_(graph_, model_) {}
 
   ImportedModel run() {
     if (model_.outputs().empty())
@@ -139,66 +129,14 @@ class Importer : public std::enable_shared_from_this<Importer> {
           return complaints_.skip();
       constants_.begin(described(node, model_.opset()));
       compute(node);
-      if (reads_guess(node))
-        for (int i = 0; i < node.outputs(); ++i) guessed_.insert(node.output(i));
+      if (stand_ins_.reads_guess(node)) stand_ins_.add_guesses(node);
     } catch (const Inexpressible& why) {
-      if (why.reason.empty() || !reads_guess(node))
+      if (why.reason.empty() || !stand_ins_.reads_guess(node))
         complaints_.add(node, why.reason);
       else
         complaints_.skip();
-      guess_outputs(node);
+      stand_ins_.add(node, varying_);
     }
-  }
-
-  bool reads_guess(const Node& node) const {
-    for (int i = 0; i < node.inputs(); ++i)
-      if (guessed_.contains(node.input(i))) return true;
-    return false;
-  }
-
-  /// Defines outputs for a node that failed, so that nodes behind it are checked too. Their extents
-  /// may follow from the operator, or the file may state them. Else they are a guess, and nodes
-  /// behind are checked for their operators only.
-  void guess_outputs(const Node& node) {
-    const auto x = first_computed(node);
-    for (int i = 0; i < node.outputs(); ++i) {
-      const std::string& name = node.output(i);
-      if (name.empty() || !varying_.contains(name)) continue;
-      const auto stated = stated_extents_.find(name);
-      const bool is_stated = stated != stated_extents_.end() && x && !x->channels_last &&
-                             stated->second.size() == x->dims.size() &&
-                             std::all_of(stated->second.begin() + 1, stated->second.end(),
-                                         [](std::int64_t extent) { return extent > 0; });
-      const auto matrix = node.op() == "MatMul" ? graph_.constant(node.input(1)) : std::nullopt;
-      const bool multiplies = matrix && matrix->extents().size() == 2 && x && x->channels_last;
-      if (reads_guess(node) || !(keeps_extents(node.op()) || is_stated || multiplies))
-        guessed_.insert(name);
-      if (multiplies) {
-        Extents extents = x->dims;
-        extents.back() = matrix->extents()[1];
-        graph_.define_stand_in(name, extents, true);
-      } else if (is_stated && !keeps_extents(node.op())) {
-        graph_.define_stand_in(name, stated->second, false);
-      } else if (x) {
-        graph_.define(name, *x);
-      } else if (const auto constant = graph_.constant(node.input(0))) {  // noise of its extents
-        graph_.define_stand_in(name, constant->extents(), false);
-      }
-    }
-  }
-
-  /// Returns the node's first input that layers have computed.
-  std::optional<Tensor> first_computed(const Node& node) {
-    for (int i = 0; i < node.inputs(); ++i) {
-      const std::string& name = node.input(i);
-      if (!varying_.contains(name) || !graph_.knows(name) || graph_.constant(name) ||
-          graph_.is_unused_input(name))
-        continue;
-      Tensor tensor = graph_.tensor(name);
-      tensor.alone = false;
-      return tensor;
-    }
-    return {};
   }
 
   void compute(const Node& node) {
@@ -278,8 +216,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
           fmt::format("the output {} is a constant, so there is nothing to train", output_));
     const Tensor end = graph_.tensor(output_);
     const Draft& last = graph_.drafts[end.draft];
-    const Draft* scores = &last;  // constants at the end only scale and shift the scores
-    while (scores->fixed) scores = &graph_.drafts[scores->inputs[0]];
+    const Draft* scores = &last;  // arithmetic at the end only scales and shifts the scores
+    while (scores->is_arithmetic) scores = &graph_.drafts[scores->inputs[0]];
     const ChosenLoss loss = chosen_loss(request_.loss, *scores, softmax_);
     if (!softmax_.empty())
       notes_.push_back(
@@ -316,9 +254,9 @@ class Importer : public std::enable_shared_from_this<Importer> {
     if (outputs.size() > 1) {
       const std::string others =
           fmt::format("{}", fmt::join(outputs.begin() + 1, outputs.end(), ", "));
-      notes_.push_back(
-          fmt::format("the model's first output, {}, is trained; the other outputs are left out: {}",
-                      output_, others));
+      notes_.push_back(fmt::format(
+          "the model's first output, {}, is trained; the other outputs are left out: {}", output_,
+          others));
       report_.left_out.push_back("outputs: " + others);
     }
     if (const auto unread = std::ssize(model_.nodes()) - std::ssize(needed_); unread > 0)
@@ -359,9 +297,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
   /// Whether an exporter wrote the file that merges initializers of equal values without a trace:
   /// that of PyTorch 2.5 and later, which names intermediate tensors "val_1".
   bool merges_equals() const {
-    return std::any_of(model_.nodes().begin(), model_.nodes().end(), [](const Node& node) {
-      return node.output(0).starts_with("val_");
-    });
+    return std::any_of(model_.nodes().begin(), model_.nodes().end(),
+                       [](const Node& node) { return node.output(0).starts_with("val_"); });
   }
 
   const ImportRequest request_;
@@ -370,14 +307,13 @@ class Importer : public std::enable_shared_from_this<Importer> {
   Decisions decisions_;
   Graph graph_;
   std::map<std::string, Constant> initializers_;
-  const std::map<std::string, Extents> stated_extents_ = model_.stated_extents();
   std::string output_;   ///< the output that is trained
   std::string softmax_;  ///< the softmax node that became part of the loss; empty: none
   std::vector<const Node*> needed_;
   std::set<std::string> made_;     ///< outputs of the needed nodes
   std::set<std::string> varying_;  ///< tensors that depend on the graph's inputs
-  std::set<std::string> guessed_;  ///< outputs of failed nodes and behind whose extents are guesses
   Complaints complaints_;
+  StandIns stand_ins_;
   std::vector<std::string> notes_;
   ImportReport report_;
 };

@@ -27,11 +27,11 @@ bool ends_in_scores(LayerKind kind) {
 ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax) {
   if (asked != ImportedLoss::FromModel) return {kind_of(asked), "--loss asks for it"};
   if (!softmax.empty())
-    return {LayerKind::SoftmaxCrossEntropy, fmt::format("the model ends in a softmax, {}", softmax)};
+    return {LayerKind::SoftmaxCrossEntropy,
+            fmt::format("the model ends in a softmax, {}", softmax)};
   const std::int64_t channels = last.output[Axis::C];
-  const std::string end =
-      fmt::format("the model ends in {} ({}) with {} channels", last.name,
-                  name_of(last.type), channels);
+  const std::string end = fmt::format("the model ends in {} ({}) with {} channels", last.name,
+                                      name_of(last.type), channels);
   if (ends_in_scores(last.type.kind) && channels > 1)
     return {LayerKind::SoftmaxCrossEntropy, end + ", as scores of classes do"};
   return {LayerKind::MeanSquaredError, end};

@@ -36,8 +36,8 @@ std::vector<Parameter> bias_of(const Operation& op, std::int64_t filters) {
   const auto beta = static_cast<float>(op.node.number("beta", 1));
   if (!bias || beta == 0 || (bias->origin() == Origin::Literal && is_filled(*bias, 0.0F)))
     return {};
-  const bool aligned = bias->elements() == filters && !bias->extents().empty() &&
-                       bias->extents().back() == filters;
+  const bool aligned =
+      bias->elements() == filters && !bias->extents().empty() && bias->extents().back() == filters;
   need(aligned || (bias->elements() == 1 && bias->origin() == Origin::Literal),
        "expected one bias for each channel, found another shape");
   if (aligned && beta == 1) return {op.parameter("bias", {filters}, *bias, 2)};
@@ -49,8 +49,8 @@ std::vector<Parameter> bias_of(const Operation& op, std::int64_t filters) {
     for (float& value : values) value *= beta;
     return Values(std::move(values));
   };
-  return {op.parameter("bias", {filters}, computed({filters}, false, {as_floats(*bias)}, scaled),
-                       2)};
+  return {
+      op.parameter("bias", {filters}, computed({filters}, false, {as_floats(*bias)}, scaled), 2)};
 }
 
 }  // namespace

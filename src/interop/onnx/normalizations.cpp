@@ -46,8 +46,8 @@ bool is_neutral(const Operation& op, int input, float neutral, std::int64_t chan
 /// Returns the parameters of a normalization that the model has, and says in `attributes` which it
 /// has. `of`: returns the values of an input for each channel.
 template <class Of>
-std::vector<Parameter> scale_and_shift(const Operation& op, std::int64_t channels,
-                                       Json& attributes, const Of& of) {
+std::vector<Parameter> scale_and_shift(const Operation& op, std::int64_t channels, Json& attributes,
+                                       const Of& of) {
   std::vector<Parameter> parameters;
   const bool scale = !is_neutral(op, 1, 1, channels), shift = !is_neutral(op, 2, 0, channels);
   if (scale)

@@ -57,7 +57,8 @@ Parameter Operation::parameter(const char* role, Extents shape, const Constant& 
   const std::string& stored = values.tensor();
   const auto asked = graph.decisions().asked({tensor, stored});
   const bool folded = is_named_after_arithmetic(stored);
-  Parameter parameter{role, std::move(shape), as_floats(values), asked.value_or(Treatment::Trainable)};
+  Parameter parameter{role, std::move(shape), as_floats(values),
+                      asked.value_or(Treatment::Trainable)};
   if (values.origin() == Origin::Computed || (folded && !asked)) {
     const std::string made =
         folded ? "by arithmetic that the exporter folded"

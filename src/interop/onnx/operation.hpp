@@ -73,8 +73,8 @@ double tidy(double single_precision);
 /// The most numbers of one tensor that network.json holds.
 inline constexpr std::int64_t most_in_document = 65536;
 
-/// Whether x has at least one element, at most most_in_document, and all equal `value`; any value if
-/// there is none.
+/// Whether x has at least one element, at most most_in_document, and all equal `value`; any value
+/// if there is none.
 bool is_filled(const Constant& x, std::optional<float> value = {});
 /// Whether no parameter of the model holds x: it is a literal, or an exporter folded it.
 bool is_made_by_exporter(const Constant& x);

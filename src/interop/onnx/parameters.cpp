@@ -34,6 +34,7 @@ bool are_alike(const Parameter& a, const Parameter& b) {
 /// nothing if the matrix cannot be read in parts.
 std::optional<std::vector<float>> read_by_rows(const Parameter& parameter, bool turned) {
   const Constant matrix = parameter.values.root();
+  if (!matrix.part(0, 0)) return {};  // before memory is taken for the result
   const std::int64_t rows = matrix.extents()[0], columns = matrix.extents()[1],
                      products = turned ? rows : columns;
   const std::int64_t channels = parameter.channels_last ? parameter.shape[1] : 1,
@@ -43,16 +44,12 @@ std::optional<std::vector<float>> read_by_rows(const Parameter& parameter, bool 
   std::vector<float> values(static_cast<std::size_t>(rows * columns));
   for (std::int64_t first = 0; first < rows; first += block) {
     const std::int64_t count = std::min(block, rows - first);
-    const auto part = matrix.part(first * columns, count * columns);
-    if (!part) return {};
-    const auto from = [&](std::int64_t row, std::int64_t column) {
-      return (*part)[static_cast<std::size_t>(row * columns + column)];
-    };
+    const std::vector<float> part = *matrix.part(first * columns, count * columns);
     for (std::int64_t column = 0; column < columns; ++column)
       for (std::int64_t row = 0; row < count; ++row)
         values[static_cast<std::size_t>(turned ? column * products + place(first + row)
                                                : (first + row) * products + place(column))] =
-            from(row, column);
+            part[static_cast<std::size_t>(row * columns + column)];
   }
   return values;
 }
@@ -137,9 +134,8 @@ void ParameterTable::add_stored(const std::vector<Use>& uses) {
   const Parameter& first = *uses[0].parameter;
   const std::string& tensor = first.values.tensor();
   const bool own_name = is_given(tensor) && is_describable(first);
-  const bool alike = std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return are_alike(first, *use.parameter);
-  });
+  const bool alike = std::all_of(uses.begin(), uses.end(),
+                                 [&](const Use& use) { return are_alike(first, *use.parameter); });
   const bool one_layer = std::all_of(uses.begin(), uses.end(),
                                      [&](const Use& use) { return use.draft == uses[0].draft; });
   const bool kept = std::none_of(uses.begin(), uses.end(), [](const Use& use) {
@@ -155,11 +151,12 @@ void ParameterTable::add_stored(const std::vector<Use>& uses) {
   if (alike && !merged) return add(uses, own_name);
   const std::string both = text_of(uses[0]) + " and " + text_of(uses.back());
   if (merged)
-    need(one_layer,
-         fmt::format("the tensor {} is {}: the exporter merged tensors of equal values, so the file "
-                     "does not say which layers share a parameter; export with optimize=False or "
-                     "dynamo=False",
-                     tensor, both));
+    need(
+        one_layer,
+        fmt::format("the tensor {} is {}: the exporter merged tensors of equal values, so the file "
+                    "does not say which layers share a parameter; export with optimize=False or "
+                    "dynamo=False",
+                    tensor, both));
   else
     need(kept, fmt::format("the tensor {} is {}: layers share a parameter only in one role, shape "
                            "and order; --freeze {} keeps the values instead",
@@ -282,15 +279,14 @@ ImportedTotals ParameterTable::totals(const Json& buffers) const {
   for (const Entry& entry : entries_) {
     const Parameter& first = entry.first();
     const std::int64_t elements = elements_of(first.shape);
-    (first.is_running()                         ? totals.running
-     : first.treatment == Treatment::Trainable    ? totals.trainable
-     : first.treatment == Treatment::Constant     ? totals.constant
-                                                : totals.frozen) += elements;
+    (first.is_running()                        ? totals.running
+     : first.treatment == Treatment::Trainable ? totals.trainable
+     : first.treatment == Treatment::Constant  ? totals.constant
+                                               : totals.frozen) += elements;
     const bool stored = first.values.origin() == Origin::Stored;
     if (stored && unread.erase(first.values.root_index()) > 0) totals.other -= elements;
   }
-  for (const Json& buffer : buffers)
-    totals.buffers += elements_of(buffer["shape"].get<Extents>());
+  for (const Json& buffer : buffers) totals.buffers += elements_of(buffer["shape"].get<Extents>());
   totals.other -= totals.buffers;
   return totals;
 }

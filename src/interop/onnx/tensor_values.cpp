@@ -248,7 +248,8 @@ Constant checked_constant(const TensorProto& tensor, const FileBytes& file, Cons
       fmt::format("expected one value for each element, found {} values for {} elements of type {}",
                   found, elements, type.name));
   if (!is_raw)
-    return all.stored(extents, type.integral, [&tensor] { return listed_values(tensor); }, name);
+    return all.stored(
+        extents, type.integral, [&tensor] { return listed_values(tensor); }, name);
   const PartReader read = [&tensor, &file, type, raw](std::int64_t first, std::int64_t count) {
     return unpack(tensor.data_type(), {file, raw.offset + first * type.bytes, count});
   };

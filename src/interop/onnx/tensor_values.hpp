@@ -11,8 +11,9 @@
 namespace stratplan::interop {
 
 /// Adds the tensor to `all` and returns it. The tensor and the file must outlive `all`. `file`: the
-/// file that holds the tensor, whose raw data is a locator (wire.hpp). External data must lie below that file's folder, and are opened only when
-/// values are requested. `name`: the initializer's name; empty for a literal.
+/// file that holds the tensor, whose raw data is a locator (wire.hpp). External data must lie below
+/// that file's folder, and are opened only when values are requested. `name`: the initializer's
+/// name; empty for a literal.
 ///
 /// Throws Inexpressible, naming the tensor, on a type that is not numeric, bad extents, or a number
 /// of values that contradicts the shape. A request for values throws InputError if the external

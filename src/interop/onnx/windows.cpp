@@ -158,8 +158,8 @@ Constant weights_for(const Operation& op, const Tensor& x) {
   return weights;
 }
 
-/// Whether the exporter seems to have folded the layer behind the convolution into it. TorchScript's
-/// exporter then computes the bias. That of torch.export gives the output the name of the other
+/// Whether the exporter seems to have folded the layer behind the convolution into it.
+/// TorchScript's exporter then computes the bias. That of torch.export gives the output the name of the other
 /// layer's output, which is one of several outputs for a batch normalization.
 bool seems_folded(const Operation& op) {
   const auto bias = op.optional_constant(2);

@@ -25,8 +25,8 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   return elements;
 }
 
-/// Returns the file's beginning: the header and its length. The header is padded with spaces so that
-/// the values start at a multiple of 8 bytes.
+/// Returns the file's beginning: the header and its length. The header is padded with spaces so
+/// that the values start at a multiple of 8 bytes.
 template <class Tensor>
 std::string beginning_of(const std::vector<Tensor>& tensors, const Metadata& metadata) {
   Json header = Json::object();
