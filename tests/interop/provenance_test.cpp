@@ -352,6 +352,25 @@ TEST(Provenance, ATensorIsNotBothTrainedAndAConstant) {
   EXPECT_NO_THROW(imported(model, {.file = {}, .frozen = {"b"}}));
 }
 
+TEST(Provenance, FixedKernelsAreReported) {
+  struct Row {
+    std::vector<float> values;
+    bool reported;
+  };
+  const Row table[] = {{{1, 2, 1, 2}, true}, {{1, 2, 1, 3}, false}, {{1, 1, 1, 1}, false}};
+  for (const Row& row : table) {
+    OnnxModel model;
+    model.input("x", {1, 2, 4, 4}).floats("blur", {2, 1, 1, 2}, row.values);
+    model.node("Conv", {"x", "blur"}, {"y"}, {{"group", 2}}).output("y");
+    const std::vector<std::string> decisions = imported(model).report.decisions;
+    ASSERT_EQ(decisions.size(), row.reported);
+    if (row.reported) {
+      EXPECT_THAT(decisions[0], HasSubstr("--constant blur or --freeze blur changes this"));
+    }
+    EXPECT_EQ(imported(model, {.file = {}, .constant = {"blur"}}).report.totals.trainable, 0);
+  }
+}
+
 // ---------------------------------------------------------------- normalizations
 
 TEST(Provenance, NormalizationsHaveTheParametersThatTheModelGives) {

@@ -4,73 +4,67 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/system/regular_file.hpp"
 
 namespace stratplan::interop {
 namespace {
 
-/// Returns pread(), or read() for a negative offset, repeated while signals interrupt it.
-std::int64_t read_some(int descriptor, void* to, std::size_t bytes, std::int64_t offset) {
-  for (;;) {
-    const auto got =
-        offset < 0 ? ::read(descriptor, to, bytes) : ::pread(descriptor, to, bytes, offset);
-    if (got >= 0 || errno != EINTR) return got;
-  }
+struct Opened {
+  int descriptor = -1;
+  struct stat status {};
+
+  bool is_regular() const { return S_ISREG(status.st_mode); }
+};
+
+/// Opens a file without waiting for the other end of a pipe. Returns nothing, with errno set, if it
+/// cannot be opened.
+std::optional<Opened> open_file(const std::string& file, int flags) {
+  Opened opened;
+  opened.descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+  if (opened.descriptor < 0) return {};
+  if (::fstat(opened.descriptor, &opened.status) == 0) return opened;
+  ::close(opened.descriptor);
+  return {};
 }
 
 }  // namespace
 
-FileBytes::FileBytes(const std::string& file)
-    : file_(file), descriptor_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-  struct stat status {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0)
-    throw InputError(file, "", "can not be opened");
-  size_ = status.st_size;
-  regular_ = S_ISREG(status.st_mode);
-  if (!regular_) read_to_end();
+FileBytes::FileBytes(const std::string& file) : file_(file) {
+  expect_regular_file(file);
+  const auto opened = open_file(file, 0);
+  if (!opened) throw InputError(file, "", "can not be opened");
+  descriptor_ = opened->descriptor;
+  size_ = opened->is_regular() ? opened->status.st_size : 0;
 }
 
-FileBytes::FileBytes(const std::string& file, const std::string& what)
-    : file_(file), descriptor_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
-  struct stat status {};
-  const auto fail = [&](const std::string& why) {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    throw InputError(file, "", what + ": " + why);
-  };
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
-    fail("expected a regular file without other hard links");
-  size_ = status.st_size;
+FileBytes::FileBytes(const std::string& file, const std::string& what) : file_(file) {
+  const auto opened = open_file(file, O_NOFOLLOW);
+  if (!opened) throw InputError(file, "", what + ": " + std::strerror(errno));
+  if (!opened->is_regular() || opened->status.st_nlink != 1) {
+    ::close(opened->descriptor);
+    throw InputError(file, "", what + ": expected a regular file without other hard links");
+  }
+  descriptor_ = opened->descriptor;
+  size_ = opened->status.st_size;
 }
 
 FileBytes::~FileBytes() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void FileBytes::read_to_end() {
-  std::array<char, 1 << 16> buffer{};
-  for (std::int64_t got = 1; got > 0;) {
-    got = read_some(descriptor_, buffer.data(), buffer.size(), -1);
-    if (got > 0) contents_.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  size_ = std::ssize(contents_);
-}
-
 void FileBytes::read(std::int64_t offset, std::int64_t bytes, void* to) const {
   SP_ASSERT(offset >= 0 && bytes >= 0 && bytes <= size_ - offset, "offset={} bytes={} size={}",
             offset, bytes, size_);
-  if (!regular_) {
-    std::memcpy(to, contents_.data() + offset, static_cast<std::size_t>(bytes));
-    return;
-  }
   for (std::int64_t done = 0; done < bytes;) {
-    const std::int64_t got = read_some(descriptor_, static_cast<char*>(to) + done,
-                                       static_cast<std::size_t>(bytes - done), offset + done);
+    const std::int64_t got = ::pread(descriptor_, static_cast<char*>(to) + done,
+                                     static_cast<std::size_t>(bytes - done), offset + done);
+    if (got < 0 && errno == EINTR) continue;
     if (got <= 0) throw InputError(file_, "", "the file can not be read to its end");
     done += got;
   }

@@ -8,8 +8,7 @@ namespace stratplan::interop {
 
 class FileBytes {
  public:
-  /// Opens a file. What is no regular file, such as a pipe, is read to its end at once. Throws
-  /// InputError if the file cannot be opened.
+  /// Opens a regular file. Throws InputError if there is none.
   explicit FileBytes(const std::string& file);
   /// Opens a file beside a model. It must be regular, without symbolic or other hard links. Throws
   /// InputError, with `what` in front of the reason.
@@ -24,12 +23,9 @@ class FileBytes {
   void read(std::int64_t offset, std::int64_t bytes, void* to) const;
 
  private:
-  void read_to_end();
   std::string file_;
   int descriptor_ = -1;
   std::int64_t size_ = 0;
-  std::string contents_;  ///< of what is no regular file
-  bool regular_ = true;
 };
 
 }  // namespace stratplan::interop

@@ -147,6 +147,27 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
   return parameters;
 }
 
+/// Reports weights that look like a fixed kernel, for example a blur: those of a convolution of each
+/// channel alone, with equal filters. Training hardly ever leaves two filters equal.
+void report_fixed_kernel(const Operation& op, const Constant& weights) {
+  const Extents& extents = weights.extents();
+  const std::int64_t filters = extents[0],
+                     each = weights.elements() / std::max<std::int64_t>(filters, 1);
+  if (filters < 2 || extents[1] != 1 || op.node.integer("group", 1) != filters || each < 2 ||
+      weights.elements() > most_in_document || weights.origin() != Origin::Stored ||
+      is_filled(weights))
+    return;
+  const std::vector<float> values = as_floats(weights).floats();
+  for (std::size_t i = static_cast<std::size_t>(each); i < values.size(); ++i)
+    if (values[i] != values[i - static_cast<std::size_t>(each)]) return;
+  const std::string& tensor = op.node.input(1);
+  if (!op.graph.decisions().asked({tensor, weights.tensor()}))
+    op.graph.decisions().report(fmt::format(
+        "{}, the weights of {} ({}), are trained, although all filters are equal, as in "
+        "a fixed kernel; --constant {} or --freeze {} changes this",
+        tensor, op.node.name(), op.node.op(), tensor, tensor));
+}
+
 /// Returns the node's input 1: the weights of a convolution of the image x.
 Constant weights_for(const Operation& op, const Tensor& x) {
   Constant weights = op.constant(1);
@@ -155,6 +176,7 @@ Constant weights_for(const Operation& op, const Tensor& x) {
   const std::vector<std::int64_t> kernel(weights.extents().begin() + 2, weights.extents().end());
   need(op.node.integers("kernel_shape", kernel) == kernel,
        "its kernel_shape differs from the kernel of its weights");
+  report_fixed_kernel(op, weights);
   return weights;
 }
 
