@@ -8,14 +8,7 @@
 #include <cctype>
 #include <string_view>
 
-namespace stratplan {
-
-std::string_view name_of(Treatment treatment) {
-  constexpr std::array<std::string_view, 3> names{"trainable", "frozen", "constant"};
-  return names[static_cast<std::size_t>(treatment)];
-}
-
-namespace interop {
+namespace stratplan::interop {
 namespace {
 
 bool is_number(std::string_view text) {
@@ -119,5 +112,4 @@ std::vector<std::string> Decisions::unused() const {
   return all;
 }
 
-}  // namespace interop
-}  // namespace stratplan
+}  // namespace stratplan::interop

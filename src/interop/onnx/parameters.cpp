@@ -313,9 +313,3 @@ std::vector<ImportedTensor> ParameterTable::weights(const std::string& file,
 }
 
 }  // namespace stratplan::interop
-
-namespace stratplan {
-
-std::int64_t ImportedParameter::elements() const { return interop::elements_of(shape); }
-
-}  // namespace stratplan

@@ -153,9 +153,9 @@ void report_fixed_kernel(const Operation& op, const Constant& weights) {
   const Extents& extents = weights.extents();
   const std::int64_t filters = extents[0],
                      each = weights.elements() / std::max<std::int64_t>(filters, 1);
-  if (filters < 2 || extents[1] != 1 || op.node.integer("group", 1) != filters || each < 2 ||
-      weights.elements() > most_in_document || weights.origin() != Origin::Stored ||
-      is_filled(weights))
+  if (!op.graph.request().buffers || filters < 2 || extents[1] != 1 ||
+      op.node.integer("group", 1) != filters || each < 2 || weights.elements() > most_in_document ||
+      weights.origin() != Origin::Stored || is_filled(weights))
     return;
   const std::vector<float> values = as_floats(weights).floats();
   for (std::size_t i = static_cast<std::size_t>(each); i < values.size(); ++i)

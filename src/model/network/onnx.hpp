@@ -2,6 +2,7 @@
 // The interface of the import of ONNX models. interop/onnx defines the functions. If the import was
 // switched off, or protobuf or the description of the ONNX format was missing at build time,
 // interop/stub defines them instead. Then import_onnx throws an error that names the remedy.
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -62,7 +63,10 @@ enum class Treatment : int {
   Frozen,    ///< training keeps the value, which is one of the weights
   Constant,  ///< part of the network: the value is in the document
 };
-std::string_view name_of(Treatment treatment);
+constexpr std::string_view name_of(Treatment treatment) {
+  constexpr std::array<std::string_view, 3> names{"trainable", "frozen", "constant"};
+  return names[static_cast<std::size_t>(treatment)];
+}
 
 /// A parameter or running statistics of an imported network.
 struct ImportedParameter {
@@ -74,8 +78,6 @@ struct ImportedParameter {
   Treatment treatment = Treatment::Trainable;
   bool running = false;  ///< mean or variance that training updates without a gradient
   std::vector<Use> uses;
-
-  std::int64_t elements() const;
 };
 
 /// Numbers in an imported model's tensors, by what became of them.
