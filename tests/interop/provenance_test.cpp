@@ -195,6 +195,34 @@ TEST(Provenance, OneTensorInTwoRolesIsTwoParametersOfOneLayerOrAnError) {
   EXPECT_THAT(refusal(twice.output("m")), HasSubstr("the exporter merged tensors of equal values"));
 }
 
+TEST(Provenance, EqualValuesMayBeMergedWithoutATrace) {
+  struct Row {
+    const char* name;  ///< of a node; exporters of torch.export begin names with "node_"
+    std::vector<float> slopes;
+    bool literal, others;  ///< whether there is a literal; two other tensors of equal values
+    bool refused;
+  };
+  const Row table[] = {
+      {"relu", {0.25F, 0.25F}, false, false, false},
+      {"node_relu", {0.25F, 0.25F}, false, false, true},
+      {"node_relu", {0.25F, 0.25F}, true, false, false},
+      {"node_relu", {0.25F, 0.25F}, false, true, false},
+      {"node_relu", {0.25F, 0.5F}, false, false, false},
+      {"node_relu", {0.25F}, false, false, true},
+      {"node_relu", {0.125F}, false, false, false},
+  };
+  for (const Row& row : table) {
+    OnnxModel model = beginning();
+    model.node("Relu", {"c"}, {"r"}).model.mutable_graph()->mutable_node(1)->set_name(row.name);
+    model.floats("s", {std::ssize(row.slopes), 1, 1}, row.slopes);
+    if (row.literal) literal(model, "unread", {1}, {1});
+    if (row.others) model.floats("a", {3}, {1, 1, 1}).floats("b", {3}, {1, 1, 1});
+    model.node("PRelu", {"r", "s"}, {"p"}).node("PRelu", {"p", "s"}, {"y"}).output("y");
+    const bool refused = refusal(model).find("merged tensors of equal") != std::string::npos;
+    EXPECT_EQ(refused, row.refused) << row.name << row.slopes[0] << row.slopes.size();
+  }
+}
+
 // ---------------------------------------------------------------- constants
 
 TEST(Provenance, NumbersOfTheModelBecomeLinearFunctions) {

@@ -295,10 +295,14 @@ class Importer : public std::enable_shared_from_this<Importer> {
   }
 
   /// Whether an exporter wrote the file that merges initializers of equal values without a trace:
-  /// that of PyTorch 2.5 and later, which names intermediate tensors "val_1".
+  /// that of torch.export, unless it was told not to optimize. It names nodes "node_relu", and leaves
+  /// no Constant.
   bool merges_equals() const {
-    return std::any_of(model_.nodes().begin(), model_.nodes().end(),
-                       [](const Node& node) { return node.output(0).starts_with("val_"); });
+    const auto any = [this](auto is) {
+      return std::any_of(model_.nodes().begin(), model_.nodes().end(), is);
+    };
+    return any([](const Node& node) { return node.name().starts_with("node_"); }) &&
+           !any([](const Node& node) { return node.op() == "Constant"; });
   }
 
   const ImportRequest request_;

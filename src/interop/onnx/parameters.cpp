@@ -171,7 +171,10 @@ bool ParameterTable::was_merged(const std::vector<Use>& uses) const {
   if (!is_filled(first.values)) return false;
   for (const Use& use : uses)
     if (use.parameter->role != first.role) return true;
-  return merges_equals_ && !keeps_equals_apart();
+  const bool may_be_initial =  // one number alone tells only if it is a usual first value
+      first.values.elements() > 1 || is_filled(first.values, 0.0F) ||
+      is_filled(first.values, 1.0F) || is_filled(first.values, 0.25F);
+  return may_be_initial && merges_equals_ && !keeps_equals_apart();
 }
 
 /// Whether two tensors of the file have equal extents and equal values, each the same everywhere.
