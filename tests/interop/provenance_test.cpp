@@ -19,12 +19,17 @@ using test::OnnxModel;
 using testing::Contains;
 using testing::HasSubstr;
 
+/// Imports a model. The network's reader must count the parameters as the import does.
 ImportedModel imported(const OnnxModel& model, ImportRequest request = {}) {
   const test::TemporaryFolder folder;
   request.file = model.write(folder / "model.onnx");
   request.values = true;
   request.buffers = true;
-  return import_onnx(request);
+  ImportedModel result = import_onnx(request);
+  const ImportedTotals& totals = result.report.totals;
+  EXPECT_EQ(read_imported(result, request.file).parameter_count(),
+            totals.trainable + totals.frozen);
+  return result;
 }
 
 std::string refusal(const OnnxModel& model, const ImportRequest& request = {}) {
