@@ -63,13 +63,23 @@ std::string totals_of(const ImportReport& report) {
 }
 
 std::string rows_of(const ImportReport& report, bool verbose) {
+  constexpr std::size_t most_rows = 20, most_uses = 3;
   Table table{{{"parameter", Left}, {"shape", Left}, {"", Left}, {"read as", Left}}, {}};
-  for (const ImportedParameter& parameter : report.parameters)
-    if (verbose || is_exceptional(parameter))
-      table.rows.push_back({parameter.name, fmt::format("{}", fmt::join(parameter.shape, "x")),
-                            treatment_of(parameter),
-                            uses_of(parameter, verbose ? parameter.uses.size() : 3)});
-  return table.rows.empty() ? "" : "\n" + to_text(table);
+  std::size_t left = 0;
+  for (const ImportedParameter& parameter : report.parameters) {
+    if (!verbose && !is_exceptional(parameter)) continue;
+    if (!verbose && table.rows.size() == most_rows) {
+      ++left;
+      continue;
+    }
+    table.rows.push_back({parameter.name, fmt::format("{}", fmt::join(parameter.shape, "x")),
+                          treatment_of(parameter),
+                          uses_of(parameter, verbose ? parameter.uses.size() : most_uses)});
+  }
+  if (table.rows.empty()) return "";
+  const std::string more =
+      left == 0 ? "" : fmt::format("... and {} more; --verbose lists them\n", left);
+  return "\n" + to_text(table) + more;
 }
 
 std::string paragraph(const char* title, const std::vector<std::string>& lines) {

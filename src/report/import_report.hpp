@@ -8,7 +8,7 @@
 namespace stratplan {
 
 /// Returns the report as paragraphs of text. Without `verbose`, the table of parameters has totals
-/// and the parameters that are shared, frozen or constant, but no others.
+/// and at most 20 of the parameters that are shared, frozen or constant.
 std::string to_text(const ImportReport& report, bool verbose);
 
 /// Returns the report with all parameters.

@@ -87,12 +87,13 @@ std::string cost_of_statistics(const Graph& graph) {
   if (asked == "local")
     return fmt::format(
         "{} over each rank's own samples and positions, without communication; the numbers depend "
-        "on the plan",
+        "on the plan; --statistics changes this",
         counted(layers, "batch normalization"));
   return fmt::format(
       "{} over {}; each costs an all-reduce of 2 C doubles forward and one backward among the "
       "ranks "
-      "that share the statistics, together {} of {} per step",
+      "that share the statistics, together {} of {} per step; --statistics "
+      "changes this",
       counted(layers, "batch normalization"),
       asked == "all" ? "the whole batch, as the module does on one device" : asked + " samples",
       counted(2 * layers, "all-reduce"), readable({2 * doubles * 8}));
