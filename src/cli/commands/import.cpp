@@ -102,8 +102,8 @@ Export the model for training; otherwise exporters fold batch normalization into
 In PyTorch (from version 2.9 on with dynamo=False):
   torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING,
                     do_constant_folding=False)
-NAME is the name of a tensor in the model's file, or a pattern with * and ?. Each of the options
---constant, --trainable and --freeze may be given again.
+The options --constant, --trainable and --freeze take the name of a tensor in the model's file, or a
+pattern with * and ?. They may be given again.
 Examples:
   stratplan import model.onnx
   stratplan import model.onnx -o net.json
@@ -140,7 +140,7 @@ void add_import(CLI::App& program, const CommandLine&) {
       ->capture_default_str();
   const auto add_pattern = [&](const char* name, std::vector<std::string>& patterns,
                                const char* meaning) {
-    command->add_option(name, patterns, meaning)->type_name("NAME")->allow_extra_args(false);
+    command->add_option(name, patterns, meaning)->allow_extra_args(false);
   };
   add_pattern("--constant", options->constant,
               "these tensors are constants: their values are part of the network");

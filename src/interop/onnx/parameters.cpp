@@ -65,7 +65,7 @@ std::vector<float> values_of(const Parameter& parameter) {
   if (is_stored && extents.size() == 2 && is_describable(parameter) &&
       (!parameter.channels_last || parameter.shape[0] == extents[turned ? 1 : 0]))
     if (auto values = read_by_rows(parameter, turned)) return std::move(*values);
-  const std::vector<float> from = constant.floats();
+  std::vector<float> from = constant.floats();
   if (!parameter.channels_last) return from;
   const auto filters = static_cast<std::size_t>(parameter.shape[0]),
              channels = static_cast<std::size_t>(parameter.shape[1]);
@@ -295,7 +295,7 @@ ImportedTotals ParameterTable::totals(const Json& buffers) const {
 }
 
 std::vector<ImportedTensor> ParameterTable::weights(const std::string& file,
-                                                    std::shared_ptr<void> alive) const {
+                                                    const std::shared_ptr<void>& alive) const {
   std::vector<ImportedTensor> tensors;
   for (const Entry& entry : entries_) {
     if (entry.first().treatment == Treatment::Constant) continue;

@@ -29,7 +29,8 @@ class ParameterTable {
   std::vector<ImportedParameter> rows() const;
   ImportedTotals totals(const Json& buffers) const;
   /// Returns all that are no constants. `alive` lives as long as the tensors.
-  std::vector<ImportedTensor> weights(const std::string& file, std::shared_ptr<void> alive) const;
+  std::vector<ImportedTensor> weights(const std::string& file,
+                                      const std::shared_ptr<void>& alive) const;
 
  private:
   struct Use {
