@@ -305,6 +305,26 @@ TEST(Provenance, AConstantJoinsNoParameter) {
   EXPECT_EQ(entry(result, "y.bias")["value"], Json({5.0, 6.0}));
 }
 
+TEST(Provenance, LiteralsAreWeightsWhereMostWeightsAreLiterals) {
+  for (const bool stored : {false, true}) {
+    OnnxModel model;
+    model.input("x", {1, 2, 4, 4});
+    literal(model, "w", {2, 2, 1, 1}, {1, 2, 3, 4}).node("Conv", {"x", "w"}, {"a"});
+    literal(literal(model, "one", {2}, {1, 1}), "zero", {2}, {0, 0});
+    model.node("InstanceNormalization", {"a", "one", "zero"}, {"n"});
+    std::string end = "n";
+    for (int i = 0; stored && i < 2; ++i) {
+      const std::string tensor = "w" + std::to_string(i);
+      model.floats(tensor, {2, 2, 1, 1}).node("Conv", {end, tensor}, {"c" + tensor});
+      end = "c" + tensor;
+    }
+    const ImportedModel result = imported(model.output(end));
+    EXPECT_EQ(layer(result, "n").value("affine", "both"), stored ? "none" : "both");
+    EXPECT_EQ(entry(result, "a.weights").is_null(), !stored);
+    EXPECT_EQ(result.report.totals.constant, stored ? 4 : 0);
+  }
+}
+
 // ---------------------------------------------------------------- parameters of arithmetic
 
 TEST(Provenance, NamedTensorsThatAddOrMultiplyAreTrained) {

@@ -82,8 +82,8 @@ TEST(Wire, AcceptsWhatProtobufAccepts) {
   const std::string whole = mixed_model(2000).model.SerializeAsString();
   std::mt19937 random(1);
   int accepted = 0;
-  for (int i = 0; i < 4000; ++i) {
-    std::string damaged = i < 200 ? whole.substr(0, random() % whole.size()) : whole;
+  for (int i = 0; i < 1500; ++i) {
+    std::string damaged = i < 100 ? whole.substr(0, random() % whole.size()) : whole;
     for (int flips = static_cast<int>(random() % 3); flips > 0 && !damaged.empty(); --flips)
       damaged[random() % std::min<std::size_t>(damaged.size(), 120)] = static_cast<char>(random());
     const FileBytes file(folder.write("model.onnx", damaged));
@@ -100,7 +100,7 @@ TEST(Wire, AcceptsWhatProtobufAccepts) {
     for (const auto& tensor : parsed.graph().initializer())
       if (tensor.has_raw_data()) floats_at(file, tensor.raw_data());  // locators lie in the file
   }
-  EXPECT_GT(accepted, 500);
+  EXPECT_GT(accepted, 200);
 }
 
 TEST(Wire, TheFileMayShrinkMeanwhile) {

@@ -57,7 +57,11 @@ Treatment guessed(const Operation& op, const Operand& operand) {
                     trainable ? fmt::format("; --trainable {} changes this", operand.name) : ""));
     return Treatment::Constant;
   };
-  if (operand.values.origin() == Origin::Literal) return Treatment::Constant;
+  if (operand.values.origin() == Origin::Literal)
+    return op.graph.has_literal_weights && completes_contraction(op, operand.x) &&
+                   operand.values.elements() == op.channels(operand.x)
+               ? Treatment::Trainable
+               : Treatment::Constant;
   if (operand.values.origin() == Origin::Computed)
     return constant(
         fmt::format("it is computed from {}", fmt::join(operand.values.tensors(), ", ")), false);

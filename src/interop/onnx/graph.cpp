@@ -111,12 +111,6 @@ std::optional<Constant> Graph::constant(const std::string& name) const {
   return constant ? std::optional(*constant) : std::nullopt;
 }
 
-void Graph::define(const std::string& name, const Constant& constant) {
-  if (constant.origin() == Origin::Stored && !constant.integral() && constant.extents().size() > 1)
-    stores_weights_ = true;
-  values_.insert_or_assign(name, constant);
-}
-
 void Graph::define(const std::string& name, Tensor tensor) {
   tensor.alone = tensor.alone && readers[name] <= 1;
   values_.insert_or_assign(name, std::move(tensor));

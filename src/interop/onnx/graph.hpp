@@ -77,8 +77,6 @@ class Graph {
   const ImportRequest& request() const { return request_; }
   Constants& constants() const { return constants_; }
   Decisions& decisions() const { return decisions_; }
-  /// Whether the file has initializers that may be weights. If not, weights are literals.
-  bool stores_weights() const { return stores_weights_; }
   std::int64_t samples() const {
     return samples_;
   }  ///< the first extent of every tensor: the model's batch, or 1 if the model leaves it open
@@ -97,7 +95,9 @@ class Graph {
   bool is_unused_input(const std::string& name) const {
     return inputs_.contains(name) && !values_.contains(name);
   }
-  void define(const std::string& name, const Constant& constant);
+  void define(const std::string& name, const Constant& constant) {
+    values_.insert_or_assign(name, constant);
+  }
   void define(const std::string& name, Tensor tensor);
   /// Defines a tensor with these extents that no layer makes, or leaves it unknown if no layer
   /// could make one. The network is then of no use, but further nodes can be checked.
@@ -115,6 +115,9 @@ class Graph {
   std::vector<Draft> drafts;
   std::map<std::string, int>
       readers;  ///< number of nodes that read each tensor, without nodes that read only its shape
+  /// Whether most layers' weights are literals, as some exporters write them. Then literals are
+  /// parameters wherever a layer has parameters. Else they are constants.
+  bool has_literal_weights = false;
   std::int64_t folded = 0;  ///< convolutions into which the exporter seems to have folded others
 
  private:
@@ -123,7 +126,6 @@ class Graph {
   const ImportRequest& request_;
   Constants& constants_;
   Decisions& decisions_;
-  bool stores_weights_ = false;
   std::map<std::string, GraphInput> inputs_;
   std::map<std::string, std::variant<Constant, Tensor>> values_;
   std::map<std::string, std::string> constant_readers_;  ///< by initializer: a node's name

@@ -38,6 +38,7 @@ class Importer : public std::enable_shared_from_this<Importer> {
     find_varying();
     find_needed();
     check_element_wise();
+    find_literal_weights();
     for (const Node* node : needed_) translate(*node);
     if (!complaints_.empty()) throw InputError(request_.file, "", complaints_.message());
     add_loss();
@@ -100,6 +101,23 @@ class Importer : public std::enable_shared_from_this<Importer> {
     std::reverse(needed_.begin(), needed_.end());
     if (needed_.empty())
       throw InputError(request_.file, "", fmt::format("no node makes the output {}", output_));
+  }
+
+  /// Finds whether most layers' weights are literals.
+  void find_literal_weights() {
+    std::set<std::string> literals;
+    int balance = 0;  // layers with weights that are literals, without those of initializers
+    for (const Node* node : needed_) {
+      const std::string& op = node->op();
+      bool views = op == "Transpose" || op == "Reshape" || op == "Identity" || op == "Cast";
+      views = views && literals.contains(node->input(0));
+      if (op == "Constant" || op == "ConstantOfShape" || views) literals.insert(node->output(0));
+      const bool contracts =
+          op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul";
+      if (contracts && !varying_.contains(node->input(1)))
+        balance += literals.contains(node->input(1)) ? 1 : -1;
+    }
+    graph_.has_literal_weights = balance > 0;
   }
 
   void check_element_wise() const {

@@ -37,8 +37,9 @@ Constant of_groups(const char* role, const Constant& values, std::int64_t groups
 /// for each of several groups of channels.
 bool is_neutral(const Operation& op, int input, float neutral, std::int64_t channels) {
   const Constant values = op.constant(input);
-  return (is_made_by_exporter(values) || values.elements() != channels) &&
-         is_filled(values, neutral) &&
+  const bool may_be_parameter = values.origin() == Origin::Literal ? op.graph.has_literal_weights
+                                                                   : !is_made_by_exporter(values);
+  return (!may_be_parameter || values.elements() != channels) && is_filled(values, neutral) &&
          op.graph.decisions().asked({op.node.input(input), values.tensor()}) !=
              Treatment::Trainable;
 }

@@ -69,7 +69,7 @@ Parameter Operation::parameter(const char* role, Extents shape, const Constant& 
                      role, tensor, made, tensor));
     graph.read_as_constant(node, values);
   }
-  if (values.origin() == Origin::Literal && !asked && graph.stores_weights())
+  if (values.origin() == Origin::Literal && !asked && !graph.has_literal_weights)
     parameter.treatment =
         values.elements() <= most_in_document ? Treatment::Constant : Treatment::Frozen;
   need(parameter.treatment != Treatment::Constant || values.elements() <= most_in_document,

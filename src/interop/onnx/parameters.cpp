@@ -152,7 +152,7 @@ void ParameterTable::add_stored(const std::vector<Use>& uses) {
   const std::string both = text_of(uses[0]) + " and " + text_of(uses.back());
   if (merged)
     need(
-        one_layer,
+        one_layer || first.values.origin() == Origin::Literal,
         fmt::format("the tensor {} is {}: the exporter merged tensors of equal values, so the file "
                     "does not say which layers share a parameter; export with optimize=False or "
                     "dynamo=False",
