@@ -65,6 +65,8 @@ CLI::Validator number(const char* expected, bool (*good)(double)) {
           "", "number"};
 }
 
+}  // namespace
+
 CLI::Validator statistics_set() {
   return {[](const std::string& text) {
             return text == "all" || text == "local" || is_positive(text, largest_extent)
@@ -74,8 +76,6 @@ CLI::Validator statistics_set() {
           },
           "", "statistics"};
 }
-
-}  // namespace
 
 CLI::Validator non_negative() {
   return number("a number of at least 0",

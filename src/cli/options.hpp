@@ -37,6 +37,8 @@ struct NetworkOptions {
 CLI::Validator positive();
 /// Accepts whole numbers from 1 to the largest extent of networks.
 CLI::Validator extent();
+/// Accepts "all", "local" and whole numbers from 1 to the largest extent of networks.
+CLI::Validator statistics_set();
 /// Accepts finite numbers from 0.
 CLI::Validator non_negative();
 /// Accepts numbers of at least 0 and below 1.

@@ -35,8 +35,25 @@ model "$scratch/model.onnx" Relu
 expect 3 'the batch is left open \("N" of x\): set --batch' sp import "$scratch/model.onnx"
 expect 0 "the softmax at the end, softmax, is part of the loss" sp import "$scratch/model.onnx" -b 4 -o "$scratch/model.json" --weights "$scratch/weights.safetensors"
 check "what it became is printed" grep -q 'model: 6 layers, 84 parameters' "$scratch/stdout"
+check "and its parameters are counted" grep -q '^trainable *2 *84' "$scratch/stdout"
+expect 0 "" sp import "$scratch/model.onnx" -b 4 -o -
+check "- is standard output" cmp -s "$scratch/stdout" "$scratch/model.json"
 expect 0 "" sp import "$scratch/model.onnx" -b 4
-check "without a file, the network is" cmp -s "$scratch/stdout" "$scratch/model.json"
+check "without a file, import says how to write one" grep -q -- '-o net.json writes the network' "$scratch/stdout"
+check "usual parameters are not listed" sh -c "! grep -q '^w ' '$scratch/stdout'"
+expect 0 "" sp import "$scratch/model.onnx" -b 4 --verbose
+check "but if asked" grep -q '^w *4x18x1x1x1 *trainable *weights of conv' "$scratch/stdout"
+
+# What is trained, and over how many samples statistics go.
+expect 0 "" sp import "$scratch/model.onnx" -b 4 --freeze 'w' --json
+check "a frozen parameter" grep -q '"frozen":72' "$scratch/stdout"
+expect 0 "" sp import "$scratch/model.onnx" -b 4 --constant 'w*' -o "$scratch/constant.json"
+check "a constant" grep -q '^constant *1 *72' "$scratch/stdout"
+expect 0 "" sp plan "$scratch/constant.json" -n 2
+expect 3 "no tensor that a layer reads matches --freeze nothing" sp import "$scratch/model.onnx" -b 4 --freeze nothing
+expect 3 "both match the tensor w" sp import "$scratch/model.onnx" -b 4 --freeze w --trainable '?'
+expect 0 "" sp import "$scratch/model.onnx" -b 4 --statistics local
+expect 2 "--statistics" sp import "$scratch/model.onnx" -b 4 --statistics 0
 expect 0 "" sp import "$scratch/model.onnx" -b 4 --loss mse --json -o "$scratch/mse.json"
 check "another loss keeps the softmax" grep -q '"layers":7' "$scratch/stdout"
 expect 2 "--loss" sp import "$scratch/model.onnx" --loss hinge
@@ -45,7 +62,7 @@ expect 2 "--loss" sp import "$scratch/model.onnx" --loss hinge
 LC_ALL=C sed 's/conv/co\xff\x1b/' "$scratch/model.onnx" >"$scratch/bytes.onnx"
 expect 0 "" sp import "$scratch/bytes.onnx" -b 4 --json -o "$scratch/bytes.json" --weights "$scratch/bytes.safetensors"
 expect 0 "" sp plan "$scratch/bytes.json" -n 1
-check "weights have the layer's name" grep -qa $'co\xef\xbf\xbd_.weights' "$scratch/bytes.safetensors"
+check "layers have a valid name" grep -qa $'co\xef\xbf\xbd_' "$scratch/bytes.json"
 model "$scratch/unknown.onnx" ThresholdedRelu
 expect 3 'a node that no layer computes: activation \(ThresholdedRelu, opset 13\)$' sp plan "$scratch/unknown.onnx" -n 2 -b 4
 expect 0 "its time is about right" sp import -b 4 --treat-as-elementwise activation "$scratch/unknown.onnx" -o "$scratch/unknown.json"

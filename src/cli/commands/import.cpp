@@ -9,6 +9,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/network/onnx.hpp"
+#include "report/import_report.hpp"
 #include "runtime/io/safetensors.hpp"
 
 namespace stratplan {
@@ -19,9 +20,11 @@ struct ImportOptions {
   std::int64_t batch = 0;
   std::string input_size;
   std::string loss = "auto";
-  std::vector<std::string> element_wise;
+  std::string statistics = "all";
+  std::vector<std::string> element_wise, constant, trainable, frozen;
   std::string weights;
   std::string output;
+  bool verbose = false;
   bool json = false;
 };
 
@@ -33,68 +36,80 @@ const std::map<std::string, ImportedLoss> imported_losses{
 
 ImportRequest request_of(const ImportOptions& options) {
   ImportRequest request{.file = options.model,
-                        .batch = {},
-                        .input_size = {},
                         .loss = imported_losses.at(options.loss),
-                        .element_wise = options.element_wise};
+                        .element_wise = options.element_wise,
+                        .values = !options.weights.empty(),
+                        .buffers = true,
+                        .constant = options.constant,
+                        .trainable = options.trainable,
+                        .frozen = options.frozen,
+                        .statistics = options.statistics};
   if (options.batch > 0) request.batch = options.batch;
   if (!options.input_size.empty()) request.input_size = parse_extents(options.input_size);
-  request.values = !options.weights.empty();
   return request;
 }
 
-void write_weights(const std::string& file, std::vector<ImportedTensor>& weights) {
-  std::vector<NamedTensor> tensors;
-  for (ImportedTensor& tensor : weights)
-    tensors.push_back({std::move(tensor.name), std::move(tensor.shape), std::move(tensor.values)});
+void write_weights(const std::string& file, const std::vector<ImportedTensor>& weights) {
+  std::vector<TensorSource> tensors;
+  for (const ImportedTensor& tensor : weights)
+    tensors.push_back({tensor.name, tensor.shape, tensor.values});
   write_safetensors(file, tensors, {{"format", "stratplan weights 1"}});
 }
 
-void print(const ImportOptions& options, const Network& network) {
+void print(const ImportOptions& options, const Network& network, const ImportReport& report) {
   const double gigaflops = network.forward_flops().value / static_cast<double>(network.batch) / 1e9;
   if (options.json) {
-    fmt::print("{}\n", Json{{"name", network.name},
-                            {"network", options.output},
-                            {"weights", options.weights},
-                            {"layers", network.size()},
-                            {"batch", network.batch},
-                            {"parameters", network.parameter_count()},
-                            {"forward_flops_per_sample", gigaflops * 1e9},
-                            {"notes", network.notes}}
-                           .dump(-1, ' ', false, Json::error_handler_t::replace));
-  } else {
-    fmt::print("{}: {}, {}, {:.4g} G operations forward per sample\n", network.name,
-               counted(network.size(), "layer"), counted(network.parameter_count(), "parameter"),
-               gigaflops);
+    Json printed{{"name", network.name},
+                 {"network", options.output},
+                 {"weights", options.weights},
+                 {"layers", network.size()},
+                 {"batch", network.batch},
+                 {"parameters", network.parameter_count()},
+                 {"forward_flops_per_sample", gigaflops * 1e9},
+                 {"notes", network.notes},
+                 {"report", to_json(report)}};
+    fmt::print("{}\n", printed.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return;
   }
+  fmt::print("{}: {}, {}, {:.4g} G operations forward per sample\n\n{}", network.name,
+             counted(network.size(), "layer"), counted(network.parameter_count(), "parameter"),
+             gigaflops, to_text(report, options.verbose));
+  if (options.output.empty())
+    fmt::print("\n-o net.json writes the network, --weights net.safetensors its weights\n");
 }
 
 void import_model(const ImportOptions& options) {
-  for (const std::string& file : {options.output, options.weights}) check_output(file);
-  ImportedModel model = import_onnx(request_of(options));
+  const bool to_standard_output = options.output == "-";
+  for (const std::string& file : {options.output, options.weights})
+    if (file != "-") check_output(file);
+  const ImportedModel model = import_onnx(request_of(options));
   const Network network = read_imported(model, options.model);
   for (const std::string& decision : network.notes)
     note(fmt::format("{}: {}", options.model, decision));
   if (!options.weights.empty()) write_weights(options.weights, model.weights);
-  if (options.output.empty()) {
+  if (to_standard_output) {
     fmt::print("{}\n", model.network.dump(1));
     return;
   }
-  write_document(options.output, "network", model.network);
-  print(options, network);
+  if (!options.output.empty()) write_document(options.output, "network", model.network);
+  print(options, network, model.report);
 }
 
 constexpr const char* import_footer =
-    R"(Every command that takes a NETWORK takes model.onnx as well. Use import to look at the
-network, to choose another loss, or to keep the model's weights.
+    R"(Every command that takes a NETWORK takes model.onnx as well. Use import to see what becomes of
+the model, to change what is trained, to choose another loss, or to keep the model's weights.
 Export the model for training; otherwise exporters fold batch normalization into the convolutions.
-In PyTorch:
+In PyTorch (from version 2.9 on with dynamo=False):
   torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING,
                     do_constant_folding=False)
+The options --constant, --trainable and --freeze take the name of a tensor in the model's file, or a
+pattern with * and ?. They may be given again.
 Examples:
+  stratplan import model.onnx
   stratplan import model.onnx -o net.json
   stratplan import model.onnx -b 32 --input-size 256,256 -o net.json
   stratplan import model.onnx -o net.json --weights net.safetensors
+  stratplan import model.onnx -o net.json --freeze 'backbone.*' --constant scale
   stratplan plan net.json -n 2 -o plan.json
   stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy)";
 
@@ -118,6 +133,20 @@ void add_import(CLI::App& program, const CommandLine&) {
       ->check(CLI::IsMember({"auto", "cross_entropy", "mse", "dice"}))
       ->capture_default_str();
   command
+      ->add_option("--statistics", options->statistics,
+                   "samples over which batch normalization takes its statistics: a number, all, or "
+                   "local (each rank's own)")
+      ->check(statistics_set())
+      ->capture_default_str();
+  const auto add_pattern = [&](const char* name, std::vector<std::string>& patterns,
+                               const char* meaning) {
+    command->add_option(name, patterns, meaning)->allow_extra_args(false);
+  };
+  add_pattern("--constant", options->constant,
+              "these tensors are constants: their values are part of the network");
+  add_pattern("--trainable", options->trainable, "these tensors are parameters to train");
+  add_pattern("--freeze", options->frozen, "these tensors are parameters that keep their values");
+  command
       ->add_option("--treat-as-elementwise", options->element_wise,
                    "name of a node with an unknown operator. It is planned as if the operator were "
                    "element-wise, so its values will be wrong. The option may be given again")
@@ -125,7 +154,8 @@ void add_import(CLI::App& program, const CommandLine&) {
   command->add_option("--weights", options->weights,
                       "also write the model's weights to this safetensors file");
   command->add_option("-o,--output", options->output,
-                      "write network.json to this file; default: standard output");
+                      "write network.json to this file, or to standard output if it is -");
+  command->add_flag("--verbose", options->verbose, "list all parameters, not only unusual ones");
   add_json(*command, options->json);
   command->footer(import_footer);
   command->callback([options] { import_model(*options); });

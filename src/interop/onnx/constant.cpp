@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "model/base/assert.hpp"
@@ -35,6 +36,67 @@ std::vector<std::int64_t> truncated(const std::vector<float>& numbers) {
     integers.push_back(static_cast<std::int64_t>(number));
   }
   return integers;
+}
+
+/// Whether the order of the elements changes. Axes of extent 1 may go anywhere.
+bool moves(const Turn& turn) {
+  std::vector<std::int64_t> long_axes;
+  for (const std::int64_t axis : turn.order)
+    if (turn.extents[static_cast<std::size_t>(axis)] != 1) long_axes.push_back(axis);
+  return !std::is_sorted(long_axes.begin(), long_axes.end());
+}
+
+Turn inverse(const Turn& turn) {
+  Turn back{{}, std::vector<std::int64_t>(turn.order.size())};
+  for (std::size_t axis = 0; axis < turn.order.size(); ++axis) {
+    const auto from = static_cast<std::size_t>(turn.order[axis]);
+    back.extents.push_back(turn.extents[from]);
+    back.order[from] = static_cast<std::int64_t>(axis);
+  }
+  return back;
+}
+
+/// Returns a matrix of so many rows and columns with rows and columns exchanged. Goes block by
+/// block, because neighbours in a column lie in different lines of the cache.
+template <class Number>
+std::vector<Number> exchanged(const std::vector<Number>& from, std::size_t rows,
+                              std::size_t columns) {
+  constexpr std::size_t block = 64;
+  std::vector<Number> values(from.size());
+  for (std::size_t row = 0; row < rows; row += block)
+    for (std::size_t column = 0; column < columns; column += block)
+      for (std::size_t c = column; c < std::min(column + block, columns); ++c)
+        for (std::size_t r = row; r < std::min(row + block, rows); ++r)
+          values[c * rows + r] = from[r * columns + c];
+  return values;
+}
+
+/// Returns the elements of a tensor after the turn.
+template <class Number>
+std::vector<Number> turned(const std::vector<Number>& from, const Turn& turn) {
+  const std::size_t rank = turn.extents.size();
+  if (rank == 2)
+    return exchanged(from, static_cast<std::size_t>(turn.extents[0]),
+                     static_cast<std::size_t>(turn.extents[1]));
+  Extents strides(rank, 1), extents, steps;
+  for (std::size_t axis = rank; axis-- > 1;) strides[axis - 1] = strides[axis] * turn.extents[axis];
+  for (const std::int64_t axis : turn.order) {
+    extents.push_back(turn.extents[static_cast<std::size_t>(axis)]);
+    steps.push_back(strides[static_cast<std::size_t>(axis)]);
+  }
+  std::vector<Number> values;
+  values.reserve(from.size());
+  Extents index(rank, 0);
+  for (std::int64_t place = 0; values.size() < from.size();) {
+    values.push_back(from[static_cast<std::size_t>(place)]);
+    for (std::size_t axis = rank; axis-- > 0;) {
+      place += steps[axis];
+      if (++index[axis] < extents[axis]) break;
+      place -= steps[axis] * extents[axis];
+      index[axis] = 0;
+    }
+  }
+  return values;
 }
 
 }  // namespace
@@ -160,13 +222,26 @@ Constant Constants::add(State state) {
   return {*this, states_.size() - 1};
 }
 
-Constant Constants::stored(Extents extents, bool integral, std::function<Values()> read) {
+Constant Constants::stored(Extents extents, bool integral, std::function<Values()> read,
+                           std::string tensor) {
   State state;
+  state.origin = tensor.empty() ? Origin::Literal : Origin::Stored;
+  state.tensor = std::move(tensor);
+  state.root = states_.size();
   state.extents = std::move(extents);
   state.integral = integral;
   state.make = [read = std::move(read)](OperandValues) { return read(); };
   state.is_stored = true;
   return add(std::move(state));
+}
+
+Constant Constants::stored(Extents extents, bool integral, PartReader read, std::string tensor) {
+  const std::int64_t elements = elements_of(extents);
+  const Constant added = stored(
+      std::move(extents), integral, [read, elements] { return read(0, elements); },
+      std::move(tensor));
+  states_.back().part = std::move(read);
+  return added;
 }
 
 Constant Constants::of(Extents extents, std::vector<std::int64_t> integers) {
@@ -185,7 +260,43 @@ Constant Constants::computed(Extents extents, bool integral, const std::vector<C
   state.extents = std::move(extents);
   state.integral = integral;
   state.make = std::move(make);
-  for (const Constant& operand : operands) state.operands.push_back(operand.index_);
+  for (const Constant& operand : operands) {
+    state.operands.push_back(operand.index_);
+    if (operand.origin() != Origin::Literal) state.origin = Origin::Computed;
+  }
+  state.root = states_.size();
+  return add(std::move(state));
+}
+
+Constant Constants::viewed(Extents extents, bool integral, const Constant& source,
+                           std::optional<Turn> turn, std::function<Values(OperandValues)> make) {
+  State state;
+  state.extents = std::move(extents);
+  state.integral = integral;
+  state.make = std::move(make);
+  state.operands = {source.index_};
+  const State& from = states_[source.index_];
+  state.origin = from.origin;
+  state.root = from.root;
+  state.turns = from.turns;
+  if (turn && moves(*turn)) {
+    if (!state.turns.empty() && state.turns.back() == inverse(*turn))
+      state.turns.pop_back();
+    else
+      state.turns.push_back(std::move(*turn));
+  }
+  return add(std::move(state));
+}
+
+Constant Constants::twin(const Constant& source, std::string tensor) {
+  State state;
+  state.extents = source.extents();
+  state.integral = source.integral();
+  state.make = [](OperandValues read) { return *read[0]; };
+  state.operands = {source.index_};
+  state.origin = Origin::Stored;
+  state.tensor = std::move(tensor);
+  state.root = states_.size();
   return add(std::move(state));
 }
 
@@ -199,11 +310,38 @@ Values Constants::values(const Constant& constant) {
 const Extents& Constant::extents() const { return all_->states_[index_].extents; }
 std::int64_t Constant::elements() const { return all_->states_[index_].elements; }
 bool Constant::integral() const { return all_->states_[index_].integral; }
+Origin Constant::origin() const { return all_->states_[index_].origin; }
+std::size_t Constant::root_index() const { return all_->states_[index_].root; }
+const std::vector<Turn>& Constant::turns() const { return all_->states_[index_].turns; }
+const std::string& Constant::tensor() const { return all_->states_[root_index()].tensor; }
+
+std::vector<std::string> Constant::tensors() const {
+  std::set<std::size_t> seen{index_}, roots;
+  std::vector<std::size_t> found{index_};
+  while (!found.empty()) {
+    const std::size_t index = found.back();
+    found.pop_back();
+    const auto& state = all_->states_[index];
+    if (state.origin == Origin::Literal) continue;
+    if (!state.tensor.empty()) roots.insert(index);
+    for (const std::size_t operand : state.operands)
+      if (seen.insert(operand).second) found.push_back(operand);
+  }
+  std::vector<std::string> names;
+  for (const std::size_t root : roots) names.push_back(all_->states_[root].tensor);
+  return names;
+}
 
 std::vector<float> Constant::floats() const {
   Values found = all_->values(*this);
   if (auto* numbers = std::get_if<std::vector<float>>(&found)) return std::move(*numbers);
   return rounded(std::get<std::vector<std::int64_t>>(found));
+}
+
+std::optional<std::vector<float>> Constant::part(std::int64_t first, std::int64_t count) const {
+  const PartReader& read = all_->states_[index_].part;
+  if (!read || integral()) return {};
+  return std::get<std::vector<float>>(read(first, count));
 }
 
 std::vector<std::int64_t> Constant::integers() const {
@@ -227,15 +365,33 @@ Constant computed(Extents extents, bool integral, const std::vector<Constant>& o
 
 Constant as_floats(const Constant& constant) {
   if (!constant.integral()) return constant;
-  return computed(constant.extents(), false, {constant}, [](OperandValues read) {
-    return Values(rounded(std::get<std::vector<std::int64_t>>(*read[0])));
-  });
+  return constant.all().viewed(
+      constant.extents(), false, constant, std::nullopt, [](OperandValues read) {
+        return Values(rounded(std::get<std::vector<std::int64_t>>(*read[0])));
+      });
 }
 
 Constant as_integers(const Constant& constant) {
   if (constant.integral()) return constant;
   return computed(constant.extents(), true, {constant}, [](OperandValues read) {
     return Values(truncated(std::get<std::vector<float>>(*read[0])));
+  });
+}
+
+Constant with_extents(const Constant& source, Extents extents) {
+  need(elements_of(extents) == source.elements(), "a reshape must keep the number of elements");
+  return source.all().viewed(std::move(extents), source.integral(), source, std::nullopt,
+                             [](OperandValues read) { return *read[0]; });
+}
+
+Constant transposed(const Constant& source, const std::vector<std::int64_t>& order) {
+  const Turn turn{source.extents(), order};
+  Extents extents;
+  for (const std::int64_t axis : order)
+    extents.push_back(source.extents()[static_cast<std::size_t>(axis)]);
+  if (!moves(turn)) return with_extents(source, extents);
+  return source.all().viewed(extents, source.integral(), source, turn, [turn](OperandValues read) {
+    return std::visit([&](const auto& from) { return Values(turned(from, turn)); }, *read[0]);
   });
 }
 

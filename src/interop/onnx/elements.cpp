@@ -13,81 +13,6 @@
 namespace stratplan::interop {
 namespace {
 
-Parameter* parameter(Draft& draft, const std::string& name) {
-  const auto found =
-      std::find_if(draft.parameters.begin(), draft.parameters.end(),
-                   [&](const Parameter& candidate) { return candidate.name == name; });
-  return found == draft.parameters.end() ? nullptr : &*found;
-}
-
-/// Returns a constant of floats that combines two constants element by element.
-template <class Combine>
-Constant combined(const Constant& a, const Constant& b, Combine combine) {
-  return computed(a.extents(), false, {as_floats(a), as_floats(b)}, [combine](OperandValues read) {
-    std::vector<float> values = std::get<std::vector<float>>(*read[0]);
-    const auto& others = std::get<std::vector<float>>(*read[1]);
-    std::transform(values.begin(), values.end(), others.begin(), values.begin(), combine);
-    return Values(std::move(values));
-  });
-}
-
-/// Adds a depthwise 1x1 convolution, which multiplies each channel by the channel's factor and adds
-/// the channel's summand.
-void scale_channels(const Operation& op, const Tensor& x, const Constant& factor,
-                    const std::optional<Constant>& summand) {
-  const std::int64_t channels = op.channels(x);
-  Json attributes{{"filters", channels}, {"kernel", 1}};
-  if (channels > 1) attributes["groups"] = channels;
-  std::vector<Parameter> parameters{{"weights", {channels, 1, 1, 1, 1}, factor}};
-  if (summand) {
-    attributes["bias"] = true;
-    parameters.push_back({"bias", {channels}, *summand});
-  }
-  op.point_wise(LayerKind::Convolution, {x}, attributes, parameters);
-}
-
-Constant constant_of_channels(const Operation& op, const Tensor& x, float value) {
-  return of_length(op.graph.constants().of({1}, std::vector<float>{value}), op.channels(x));
-}
-
-/// Defines the output as factor * x + summand, per channel. If nothing else reads x, the layer that
-/// makes x absorbs factor and summand into its scale and shift, or the summand into its bias.
-void affine(const Operation& op, const Tensor& x, const std::optional<Constant>& factor,
-            const std::optional<Constant>& summand) {
-  Draft& maker = op.graph.drafts[x.draft];
-  if (x.alone && has_statistics(maker.type.kind)) {
-    Parameter &scale = *parameter(maker, "scale"), &shift = *parameter(maker, "shift");
-    if (factor) {
-      scale.values = combined(scale.values, *factor, std::multiplies<>());
-      shift.values = combined(shift.values, *factor, std::multiplies<>());
-    }
-    if (summand) shift.values = combined(shift.values, *summand, std::plus<>());
-    return op.output(x);
-  }
-  if (x.alone && !factor && is_contraction(maker.type.kind) &&
-      !maker.attributes.value("bias", false)) {
-    maker.attributes["bias"] = true;
-    maker.parameters.push_back({"bias", {op.channels(x)}, *summand});
-    return op.output(x);
-  }
-  scale_channels(op, x, factor ? *factor : constant_of_channels(op, x, 1), summand);
-}
-
-/// Returns the index of the node's first constant input. Returns nothing if none is constant, or if
-/// the number of inputs is not two.
-std::optional<int> constant_side(const Operation& op) {
-  if (op.node.inputs() != 2) return {};
-  return op.is_constant(0) ? std::optional(0) : op.is_constant(1) ? std::optional(1) : std::nullopt;
-}
-
-Constant mapped(const Constant& values, float (*map)(float)) {
-  return computed(values.extents(), false, {as_floats(values)}, [map](OperandValues read) {
-    std::vector<float> result = std::get<std::vector<float>>(*read[0]);
-    std::transform(result.begin(), result.end(), result.begin(), map);
-    return Values(std::move(result));
-  });
-}
-
 /// Returns the layer's shape if each axis of the tensor x is one axis of the layer, else nothing.
 std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
   if (x.dims.size() < 2 || x.dims.size() > axis_count) return {};
@@ -118,7 +43,7 @@ void of_two(const Operation& op, BinaryFunction function) {
   }
   Shape output = op.graph.shape(a);
   for (const Axis axis : all_axes) output[axis] = std::max(output[axis], op.graph.shape(b)[axis]);
-  Draft draft{op.node.name(), function, {a.draft, b.draft}, output, Json::object(), {}};
+  Draft draft{op.node.name(), function, {a.draft, b.draft}, output};
   made.draft = op.graph.add(std::move(draft), 2).draft;
   made.alone = true;
   op.output(made);
@@ -170,7 +95,10 @@ void prelu(const Operation& op) {
       slope.elements() == channels &&
       slope.extents().size() == 1;  // before opset 7 a list had one slope per channel
   const Constant slopes = op.opset < 7 && first ? slope : per_channel(op, slope, x);
-  op.point_wise(LayerKind::PReLU, {x}, Json::object(), {{"slope", {channels}, slopes}});
+  Json attributes = Json::object();
+  if (slopes.elements() == 1 && channels > 1) attributes["one_slope"] = true;
+  op.point_wise(LayerKind::PReLU, {x}, attributes,
+                {op.parameter("slope", {slopes.elements()}, slopes, 1)});
 }
 
 void clip(const Operation& op) {
@@ -211,20 +139,13 @@ void dropout(const Operation& op) {
 
 void add(const Operation& op) {
   if (op.node.inputs() == 1) return identity(op);
-  if (const auto side = constant_side(op)) {
-    const Tensor x = op.tensor(1 - *side);
-    return affine(op, x, {}, per_channel(op, op.constant(*side), x));
-  }
+  if (reads_one_constant(op)) return with_constant(op);
   op.point_wise(LayerKind::Add, all_alike(op));
 }
 
 void subtract(const Operation& op) {
-  const auto side = constant_side(op);
-  if (!side) return of_two(op, BinaryFunction::Subtract);
-  const Tensor x = op.tensor(1 - *side);
-  const Constant values = per_channel(op, op.constant(*side), x);
-  if (*side == 0) return affine(op, x, constant_of_channels(op, x, -1), values);
-  affine(op, x, {}, mapped(values, [](float value) { return -value; }));
+  if (reads_one_constant(op)) return with_constant(op);
+  of_two(op, BinaryFunction::Subtract);
 }
 
 namespace {
@@ -269,16 +190,12 @@ std::optional<PointwiseFunction> gated_function(const Graph& graph, const Tensor
 }  // namespace
 
 void multiply(const Operation& op) {
-  const auto side = constant_side(op);
-  if (!side) {
-    const Tensor a = op.tensor(0), b = op.tensor(1);
-    for (const auto& [x, gate] : {std::pair{a, b}, {b, a}})
-      if (const auto function = gated_function(op.graph, x, gate))
-        return op.point_wise(*function, {x});
-    return of_two(op, BinaryFunction::Multiply);
-  }
-  const Tensor x = op.tensor(1 - *side);
-  affine(op, x, per_channel(op, op.constant(*side), x), {});
+  if (reads_one_constant(op)) return with_constant(op);
+  const Tensor a = op.tensor(0), b = op.tensor(1);
+  for (const auto& [x, gate] : {std::pair{a, b}, {b, a}})
+    if (const auto function = gated_function(op.graph, x, gate))
+      return op.point_wise(*function, {x});
+  of_two(op, BinaryFunction::Multiply);
 }
 
 void power(const Operation& op) {
@@ -291,10 +208,8 @@ void power(const Operation& op) {
 }
 
 void divide(const Operation& op) {
-  need(constant_side(op) == 1, "expected a constant as the divisor, found a computed tensor");
-  const Tensor x = op.tensor(0);
-  affine(op, x, mapped(per_channel(op, op.constant(1), x), [](float value) { return 1 / value; }),
-         {});
+  need(reads_one_constant(op), "expected a constant as the divisor, found a computed tensor");
+  with_constant(op);
 }
 
 void concat(const Operation& op) {
@@ -306,7 +221,7 @@ void concat(const Operation& op) {
       static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
   Shape output = op.graph.shape(first);
   output[Axis::C] = 0;
-  Draft draft{op.node.name(), LayerKind::Concat, {}, {}, Json::object(), {}};
+  Draft draft{op.node.name(), LayerKind::Concat, {}, {}};
   for (const Tensor& x : inputs) {
     need(op.keeps_channels(x) && op.channel_axis(x) == axis &&
              x.channels_last == first.channels_last,

@@ -66,12 +66,6 @@ Constant picked(const Extents& extents, const Constant& source, Place place) {
   });
 }
 
-Constant with_extents(const Constant& source, Extents extents) {
-  need(elements_of(extents) == source.elements(), "a reshape must keep the number of elements");
-  return computed(std::move(extents), source.integral(), {source},
-                  [](OperandValues read) { return *read[0]; });
-}
-
 // ---------------------------------------------------------------- arithmetic
 
 Extents broadcast(const Extents& a, const Extents& b) {
@@ -282,20 +276,12 @@ Constant slice(const Node& node, const Inputs& inputs) {
 }
 
 Constant transpose(const Node& node, const Constant& data) {
-  const Extents& from = data.extents();
-  std::vector<std::int64_t> order(from.size());
+  const std::size_t rank = data.extents().size();
+  std::vector<std::int64_t> order(rank);
   std::iota(order.rbegin(), order.rend(), 0);
-  order = from_front(node.integers("perm", order), from.size());
-  need_permutation(order, from.size());
-  Extents extents;
-  const Extents strides = strides_of(from);
-  for (const std::int64_t axis : order) extents.push_back(from[static_cast<std::size_t>(axis)]);
-  return picked(extents, data, [order, strides](const Extents& index) {
-    std::int64_t place = 0;
-    for (std::size_t i = 0; i < order.size(); ++i)
-      place += index[i] * strides[static_cast<std::size_t>(order[i])];
-    return place;
-  });
+  order = from_front(node.integers("perm", order), rank);
+  need_permutation(order, rank);
+  return transposed(data, order);
 }
 
 Constant concat(const Node& node, const Inputs& inputs) {
@@ -419,7 +405,16 @@ const std::map<std::string, Folding>& foldings() {
       {"ConstantOfShape",
        [](const Node& node, const Inputs& in, Constants&) { return filled(node, operand(in, 0)); }},
       {"Identity", [](const Node&, const Inputs& in, Constants&) { return operand(in, 0); }},
-      {"Dropout", [](const Node&, const Inputs& in, Constants&) { return operand(in, 0); }},
+      {"Dropout",
+       [](const Node&, const Inputs& in, Constants&) {
+         const Constant& x = operand(in, 0);
+         return computed(x.extents(), x.integral(), {x},
+                         [](OperandValues read) { return *read[0]; });
+       }},
+      {"CastLike",
+       [](const Node&, const Inputs& in, Constants&) {
+         return operand(in, 1).integral() ? as_integers(operand(in, 0)) : as_floats(operand(in, 0));
+       }},
       {"Cast",
        [](const Node& node, const Inputs& in, Constants&) { return cast(node, operand(in, 0)); }},
       {"Shape",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/base/error.hpp"
+#include "model/network/limits.hpp"
 
 namespace stratplan::interop {
 namespace {
@@ -26,8 +27,15 @@ std::string printable(const std::string& text) {
   return result;
 }
 
-Graph::Graph(const Model& model, const ImportRequest& request, Constants& constants)
-    : model_(model), request_(request), constants_(constants) {
+Parameter* Draft::find(const std::string& role) {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const Parameter& each) { return each.role == role; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+Graph::Graph(const Model& model, const ImportRequest& request, Constants& constants,
+             Decisions& decisions)
+    : model_(model), request_(request), constants_(constants), decisions_(decisions) {
   for (const GraphInput& input : model.inputs()) {
     inputs_.emplace(input.name, input);
     spatial_axes_ =
@@ -72,7 +80,7 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
                      fmt::format("an extent is left open ({}): {}", symbol_of(input, axis), says));
   }
   elements_of(dims);
-  Draft draft{input.name, LayerKind::Input, {}, {}, Json::object(), {}};
+  Draft draft{input.name, LayerKind::Input, {}, {}};
   draft.output[Axis::C] = dims[channels];
   for (std::size_t i = 0; i + 2 < rank; ++i)
     draft.output.extent[axis_count - (rank - 2) + i] = dims[as_channels_last ? 1 + i : 2 + i];
@@ -108,11 +116,43 @@ void Graph::define(const std::string& name, Tensor tensor) {
   values_.insert_or_assign(name, std::move(tensor));
 }
 
+void Graph::read_as_constant(const Node& node, const Constant& values) {
+  for (const std::string& tensor : values.tensors()) constant_readers_.emplace(tensor, node.name());
+}
+
+std::string Graph::constant_reader(const std::string& tensor) const {
+  const auto found = constant_readers_.find(tensor);
+  return found == constant_readers_.end() ? "" : found->second;
+}
+
+void Graph::define_stand_in(const std::string& name, Extents extents, bool channels_last) {
+  const std::size_t rank = extents.size();
+  if (rank < 2 || rank > axis_count) return;
+  extents[0] = samples_;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents)
+    if (extent < 1 || extent > largest_extent || !multiply_within(elements, extent, largest_tensor))
+      return;
+  Draft draft{name, LayerKind::Input, {}, {}};
+  draft.output[Axis::C] = extents[channels_last ? rank - 1 : 1];
+  for (std::size_t i = 2; i < rank; ++i)
+    draft.output.extent[axis_count - rank + i] = extents[channels_last ? i - 1 : i];
+  draft.learned = true;
+  Tensor tensor = add(std::move(draft), rank);
+  tensor.dims = std::move(extents);
+  tensor.channels_last = channels_last;
+  define(name, std::move(tensor));
+}
+
 Tensor Graph::add(Draft draft, std::size_t rank) {
   const std::string wanted = draft.name.empty() ? "layer" : printable(draft.name);
   draft.name = wanted;
   while (!names_.insert(draft.name).second)
     draft.name = fmt::format("{}_{}", wanted, ++copies_.try_emplace(wanted, 1).first->second);
+  for (const Parameter& parameter : draft.parameters)
+    if (parameter.treatment != Treatment::Constant && !parameter.is_running()) draft.learned = true;
+  for (const std::size_t input : draft.inputs)
+    draft.learned = draft.learned || drafts[input].learned;
   Tensor tensor{drafts.size(), {samples_, draft.output[Axis::C]}, false, true};
   for (std::size_t i = 0; i + 2 < rank; ++i)
     tensor.dims.push_back(draft.output.extent[axis_count - (rank - 2) + i]);

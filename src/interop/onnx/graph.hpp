@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "interop/onnx/constant.hpp"
+#include "interop/onnx/decisions.hpp"
 #include "interop/onnx/model.hpp"
 #include "model/base/json/json.hpp"
 #include "model/network/layer.hpp"
@@ -16,11 +17,22 @@
 
 namespace stratplan::interop {
 
+/// A parameter of a layer, or its running mean or variance.
 struct Parameter {
   std::string
-      name;  ///< "weights", "bias", "scale", "shift", "slope", "running_mean", "running_var"
+      role;  ///< "weights", "bias", "scale", "shift", "slope", "running_mean", "running_var"
   Extents shape;
-  Constant values;
+  Constant values;  ///< in the order of `shape`, except with `channels_last`
+  Treatment treatment = Treatment::Trainable;
+  bool channels_last = false;  ///< values lie in the order (F, D, H, W, C)
+
+  bool is_running() const { return role.starts_with("running"); }
+};
+
+/// Numbers by which a layer multiplies its input, and that it adds then: one for all channels, or
+/// one for each channel.
+struct Fixed {
+  std::vector<double> factor{1}, summand{0};
 };
 
 /// A layer of the network.
@@ -30,7 +42,14 @@ struct Draft {
   std::vector<std::size_t> inputs;  ///< indices of drafts
   Shape output;                     ///< with one sample
   Json attributes = Json::object();
-  std::vector<Parameter> parameters;
+  std::vector<Parameter> parameters{};
+  std::optional<Fixed> fixed{};            ///< in a layer that combines its input with constants
+  std::optional<bool> batch_statistics{};  ///< in a batch normalization: how the model exports it
+  bool is_arithmetic = false;  ///< whether the layer adds or multiplies by constants or parameters
+  bool learned = false;  ///< whether this layer or one before has trainable or frozen parameters
+
+  /// Returns the parameter with this role, or nullptr.
+  Parameter* find(const std::string& role);
 };
 
 /// A tensor of the model that holds a layer's output. It may be reshaped or have its channels last,
@@ -51,11 +70,13 @@ std::string printable(const std::string& text);
 
 class Graph {
  public:
-  /// `constants` must outlive the graph.
-  Graph(const Model& model, const ImportRequest& request, Constants& constants);
+  /// `constants` and `decisions` must outlive the graph.
+  Graph(const Model& model, const ImportRequest& request, Constants& constants,
+        Decisions& decisions);
 
   const ImportRequest& request() const { return request_; }
   Constants& constants() const { return constants_; }
+  Decisions& decisions() const { return decisions_; }
   std::int64_t samples() const {
     return samples_;
   }  ///< the first extent of every tensor: the model's batch, or 1 if the model leaves it open
@@ -78,6 +99,14 @@ class Graph {
     values_.insert_or_assign(name, constant);
   }
   void define(const std::string& name, Tensor tensor);
+  /// Defines a tensor with these extents that no layer makes, or leaves it unknown if no layer
+  /// could make one. The network is then of no use, but further nodes can be checked.
+  void define_stand_in(const std::string& name, Extents extents, bool channels_last);
+
+  /// Notes that the node takes the values of these initializers for constants.
+  void read_as_constant(const Node& node, const Constant& values);
+  /// Returns the node that takes the initializer's values for constants, or "".
+  std::string constant_reader(const std::string& tensor) const;
 
   /// Adds a layer, with a number behind its name if another layer has the same name. Returns its
   /// output as an image of `rank` axes.
@@ -86,15 +115,20 @@ class Graph {
   std::vector<Draft> drafts;
   std::map<std::string, int>
       readers;  ///< number of nodes that read each tensor, without nodes that read only its shape
-  double running_momentum = 0;  ///< momentum of the first batch normalization; 0: none yet
+  /// Whether most layers' weights are literals, as some exporters write them. Then literals are
+  /// parameters wherever a layer has parameters. Else they are constants.
+  bool has_literal_weights = false;
+  std::int64_t folded = 0;  ///< convolutions into which the exporter seems to have folded others
 
  private:
   Tensor make_input(const GraphInput& input, bool as_channels_last);
   const Model& model_;
   const ImportRequest& request_;
   Constants& constants_;
+  Decisions& decisions_;
   std::map<std::string, GraphInput> inputs_;
   std::map<std::string, std::variant<Constant, Tensor>> values_;
+  std::map<std::string, std::string> constant_readers_;  ///< by initializer: a node's name
   std::set<std::string> names_;
   std::map<std::string, int> copies_;  ///< by name: the last number that add() appended to it
   std::int64_t samples_ = 1;

@@ -4,44 +4,81 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <memory>
 #include <set>
 
+#include "interop/onnx/complaints.hpp"
+#include "interop/onnx/document.hpp"
 #include "interop/onnx/fold.hpp"
+#include "interop/onnx/loss.hpp"
 #include "interop/onnx/operators.hpp"
+#include "interop/onnx/stand_ins.hpp"
 #include "model/base/error.hpp"
+#include "model/base/text.hpp"
 
 namespace stratplan {
 namespace interop {
 namespace {
 
-class Importer {
+class Importer : public std::enable_shared_from_this<Importer> {
  public:
   explicit Importer(const ImportRequest& request)
-      : request_(request), model_(request.file), graph_(model_, request, constants_) {}
+      : request_(request),
+        model_(request.file),
+        decisions_(request_),
+        graph_(model_, request_, constants_, decisions_),
+        complaints_(model_.opset()),
+        stand_ins_(graph_, model_) {}
 
   ImportedModel run() {
     if (model_.outputs().empty())
       throw InputError(request_.file, "", "expected an output of the graph, found none");
     output_ = model_.outputs()[0];
+    read_constants();
+    find_varying();
     find_needed();
     check_element_wise();
-    read_constants();
+    find_literal_weights();
     for (const Node* node : needed_) translate(*node);
-    if (!complaints_.empty())
-      throw InputError(
-          request_.file, "",
-          fmt::format(
-              "{} that no layer computes: {}",
-              complaints_.size() == 1 ? "a node" : fmt::format("{} nodes", complaints_.size()),
-              fmt::join(complaints_, "; ")));
+    if (!complaints_.empty()) throw InputError(request_.file, "", complaints_.message());
     add_loss();
     drop_unread();
+    for (Draft& draft : graph_.drafts) settle_constants(graph_, draft);
+    settle_statistics(graph_, notes_);
     tell_what_was_left_out();
     return finish();
   }
 
  private:
+  // ---------------------------------------------------------------- which nodes
+
+  void read_constants() {
+    initializers_ = model_.constants(constants_);
+    for (const auto& [name, constant] : initializers_) graph_.define(name, constant);
+  }
+
+  /// Finds the tensors that differ from step to step: those that depend on the graph's inputs, and
+  /// noise.
+  void find_varying() {
+    for (const GraphInput& input : model_.inputs()) varying_.insert(input.name);
+    for (const Node& node : model_.nodes()) {
+      if (node.op() == "Shape" || node.op() == "Size") continue;
+      bool varies = node.op().starts_with("Random") || node.op() == "Bernoulli";
+      for (int i = 0; i < node.inputs(); ++i) varies = varies || varying_.contains(node.input(i));
+      if (varies)
+        for (int i = 0; i < node.outputs(); ++i) varying_.insert(node.output(i));
+    }
+  }
+
+  /// Whether a node's output depends on its input. While training, the statistics that come into a
+  /// batch normalization do not change its output. Exporters compute them from the batch if the
+  /// module keeps none.
+  bool reads(const Node& node, int input) const {
+    return !(node.op() == "BatchNormalization" && input >= 3 &&
+             varying_.contains(node.input(input)) &&
+             is_exported_for_training(node, model_.opset()));
+  }
+
   /// Finds the nodes on which the output depends, in the model's order. Counts how often these
   /// nodes read each tensor.
   void find_needed() {
@@ -56,13 +93,31 @@ class Importer {
       for (int i = 0; i < node->outputs(); ++i) made_.insert(node->output(i));
       const bool looks = node->op() != "Shape" && node->op() != "Size";
       for (int i = 0; i < node->inputs(); ++i) {
+        if (!reads(*node, i)) continue;
         wanted.insert(node->input(i));
-        if (looks) ++graph_.readers[node->input(i)];
+        if (looks && !(node->op() == "CastLike" && i == 1)) ++graph_.readers[node->input(i)];
       }
     }
     std::reverse(needed_.begin(), needed_.end());
     if (needed_.empty())
       throw InputError(request_.file, "", fmt::format("no node makes the output {}", output_));
+  }
+
+  /// Finds whether most layers' weights are literals.
+  void find_literal_weights() {
+    std::set<std::string> literals;
+    int balance = 0;  // layers with weights that are literals, without those of initializers
+    for (const Node* node : needed_) {
+      const std::string& op = node->op();
+      bool views = op == "Transpose" || op == "Reshape" || op == "Identity" || op == "Cast";
+      views = views && literals.contains(node->input(0));
+      if (op == "Constant" || op == "ConstantOfShape" || views) literals.insert(node->output(0));
+      const bool contracts =
+          op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul";
+      if (contracts && !varying_.contains(node->input(1)))
+        balance += literals.contains(node->input(1)) ? 1 : -1;
+    }
+    graph_.has_literal_weights = balance > 0;
   }
 
   void check_element_wise() const {
@@ -75,38 +130,30 @@ class Importer {
                                      name));
   }
 
-  void read_constants() {
-    try {
-      for (const auto& [name, constant] : model_.constants(constants_))
-        graph_.define(name, constant);
-    } catch (const Inexpressible& reason) {
-      throw InputError(request_.file, "", reason.reason);
-    }
-  }
-
   bool is_element_wise(const Node& node) const {
     return std::find(request_.element_wise.begin(), request_.element_wise.end(), node.name()) !=
            request_.element_wise.end();
   }
 
-  /// Translates one node. Records a failure in complaints_, so that one message names all failures.
-  /// Skips a node that depends on a failed node.
+  // ---------------------------------------------------------------- one node
+
+  /// Translates one node. Keeps a failure in complaints_, so that one message names all failures.
   void translate(const Node& node) {
-    const std::string described = printable(
-        fmt::format("{} ({}{}, opset {})", node.name(),
-                    node.domain().empty() ? "" : node.domain() + "::", node.op(), model_.opset()));
     try {
-      if (!folds(node) && translation_of(node) == nullptr && !is_element_wise(node)) {
-        complaints_.push_back(described);
-        return;
-      }
+      if (!folds(node) && translation_of(node) == nullptr && !is_element_wise(node))
+        throw Inexpressible{""};
       for (int i = 0; i < node.inputs(); ++i)
         if (!node.input(i).empty() && !graph_.knows(node.input(i)) && made_.contains(node.input(i)))
-          return;
-      constants_.begin(described);
+          return complaints_.skip();
+      constants_.begin(described(node, model_.opset()));
       compute(node);
+      if (stand_ins_.reads_guess(node)) stand_ins_.add_guesses(node);
     } catch (const Inexpressible& why) {
-      complaints_.push_back(fmt::format("{}: {}", described, why.reason));
+      if (why.reason.empty() || !stand_ins_.reads_guess(node))
+        complaints_.add(node, why.reason);
+      else
+        complaints_.skip();
+      stand_ins_.add(node, varying_);
     }
   }
 
@@ -120,18 +167,33 @@ class Importer {
     }
     if (folds(node))
       if (const auto inputs = constants_of(node))
-        return graph_.define(node.output(0), fold(node, *inputs, constants_));
+        return graph_.define(node.output(0), folded(node, *inputs));
+    check_varies(node);
     const Translation translation = translation_of(node);
     need(translation != nullptr, "expected constants as its inputs, found a computed tensor");
-    if (is_softmax_of_the_loss(op)) {
+    if (is_softmax_of_the_loss(op, output_)) {
       softmax_ = node.name();
       return identity(op);
     }
     translation(op);
   }
 
-  /// Returns the node's inputs if all are constants, else nothing. For Shape and Size, a tensor
-  /// that is not constant is replaced by a constant with its extents and without values.
+  /// Throws if the node computes a constant from parameters, such as the norm of weights.
+  void check_varies(const Node& node) const {
+    std::vector<std::string> tensors;
+    for (int i = 0; i < node.inputs(); ++i) {
+      if (varying_.contains(node.input(i))) return;
+      if (const auto constant = graph_.constant(node.input(i)))
+        for (const std::string& tensor : constant->tensors()) tensors.push_back(tensor);
+    }
+    need(tensors.empty(), fmt::format("it computes with the model's tensors {} alone, which no "
+                                      "layer repeats in training",
+                                      fmt::join(tensors, ", ")));
+  }
+
+  /// Returns the node's inputs if all are constants, else nothing. For Shape and Size, and for the
+  /// type that CastLike reads, a tensor that is not constant is replaced by a constant with its
+  /// extents and without values.
   std::optional<std::vector<std::optional<Constant>>> constants_of(const Node& node) {
     std::vector<std::optional<Constant>> inputs;
     const bool asks_for_shape = node.op() == "Shape" || node.op() == "Size";
@@ -139,30 +201,30 @@ class Importer {
       const std::string& name = node.input(i);
       inputs.push_back(name.empty() ? std::nullopt : graph_.constant(name));
       if (inputs.back() || name.empty()) continue;
-      if (!asks_for_shape) return {};
+      if (!asks_for_shape && !(node.op() == "CastLike" && i == 1)) return {};
       inputs.back() = constants_.stored(graph_.tensor(name).dims, false, [] { return Values(); });
     }
     return inputs;
   }
 
-  /// Whether the node is a softmax at the model's end that becomes part of the cross-entropy.
-  bool is_softmax_of_the_loss(const Operation& op) const {
-    const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
-    const bool joins_loss =
-        request_.loss == ImportedLoss::FromModel || request_.loss == ImportedLoss::CrossEntropy;
-    return softmax && joins_loss && op.node.output(0) == output_ && is_over_channels(op);
+  /// Computes a constant. PyTorch's exporter replaces an initializer by an Identity of another one
+  /// with equal values. If all values are one number, as before training, two parameters were equal
+  /// by chance. Else one parameter was used twice.
+  Constant folded(const Node& node, const std::vector<std::optional<Constant>>& inputs) {
+    const std::string& name = node.output(0);
+    const bool renames = node.op() == "Identity" && inputs.size() == 1 && inputs[0] &&
+                         !inputs[0]->tensor().empty() && !inputs[0]->integral() &&
+                         (is_given(name) || name.starts_with("onnx::"));
+    if (renames && is_filled(*inputs[0])) return constants_.twin(*inputs[0], name);
+    if (renames && is_given(name))
+      decisions_.report(
+          fmt::format("{} and {} are one parameter, because the exporter found their values equal; "
+                      "an export for training keeps different parameters apart",
+                      name, inputs[0]->tensor()));
+    return fold(node, inputs, constants_);
   }
 
-  // ---------------------------------------------------------------- loss and document
-
-  LayerKind guessed_loss(const Draft& last) const {
-    const bool scores = is_contraction(last.type.kind) ||
-                        last.type.kind == LayerKind::GlobalAveragePool ||
-                        last.type.kind == LayerKind::Add;
-    return !softmax_.empty() || (scores && last.output[Axis::C] > 1)
-               ? LayerKind::SoftmaxCrossEntropy
-               : LayerKind::MeanSquaredError;
-  }
+  // ---------------------------------------------------------------- the whole network
 
   void add_loss() {
     const auto constant = graph_.constant(output_);
@@ -172,18 +234,19 @@ class Importer {
           fmt::format("the output {} is a constant, so there is nothing to train", output_));
     const Tensor end = graph_.tensor(output_);
     const Draft& last = graph_.drafts[end.draft];
-    LayerKind kind = guessed_loss(last);
-    if (request_.loss == ImportedLoss::CrossEntropy) kind = LayerKind::SoftmaxCrossEntropy;
-    if (request_.loss == ImportedLoss::MeanSquaredError) kind = LayerKind::MeanSquaredError;
-    if (request_.loss == ImportedLoss::Dice) kind = LayerKind::DiceLoss;
+    const Draft* scores = &last;  // arithmetic at the end only scales and shifts the scores
+    while (scores->is_arithmetic) scores = &graph_.drafts[scores->inputs[0]];
+    const ChosenLoss loss = chosen_loss(request_.loss, *scores, softmax_);
     if (!softmax_.empty())
       notes_.push_back(
           fmt::format("the softmax at the end, {}, is part of the loss that was added, {}",
-                      softmax_, name_of(kind)));
+                      softmax_, name_of(loss.kind)));
     else
-      notes_.push_back(fmt::format("a loss was added behind {}: {}", last.name, name_of(kind)));
-    Draft loss{"loss", kind, {end.draft}, last.output, Json::object(), {}};
-    graph_.add(std::move(loss), 2);
+      notes_.push_back(
+          fmt::format("a loss was added behind {}: {}", last.name, name_of(loss.kind)));
+    report_.loss = name_of(loss.kind);
+    report_.loss_reason = loss.reason;
+    graph_.add({"loss", loss.kind, {end.draft}, last.output}, 2);
   }
 
   /// Drops the layers on which the loss does not depend. The model used only their shapes.
@@ -204,96 +267,77 @@ class Importer {
     graph_.drafts = std::move(kept);
   }
 
-  bool any(LayerKind kind) const {
-    return std::any_of(graph_.drafts.begin(), graph_.drafts.end(),
-                       [kind](const Draft& draft) { return draft.type.kind == kind; });
-  }
-
   void tell_what_was_left_out() {
     const std::vector<std::string> outputs = model_.outputs();
-    if (outputs.size() > 1)
+    if (outputs.size() > 1) {
+      const std::string others =
+          fmt::format("{}", fmt::join(outputs.begin() + 1, outputs.end(), ", "));
       notes_.push_back(fmt::format(
           "the model's first output, {}, is trained; the other outputs are left out: {}", output_,
-          fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
+          others));
+      report_.left_out.push_back("outputs: " + others);
+    }
+    if (const auto unread = std::ssize(model_.nodes()) - std::ssize(needed_); unread > 0)
+      report_.left_out.push_back(
+          fmt::format("{} that the trained output does not need", counted(unread, "node")));
     if (!request_.batch && graph_.samples() == 1)
       notes_.push_back(
           "the model's batch of 1 is kept: a step takes one sample, on all ranks together; --batch "
           "sets another batch");
-    const bool biased =
-        std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [](const Draft& draft) {
-          return draft.type.kind == LayerKind::Convolution && draft.attributes.value("bias", false);
-        });
-    if (biased && !any(LayerKind::BatchNorm))
-      notes_.push_back(
-          "convolutions have biases and there is no batch normalization, perhaps because an export "
-          "for inference folded it into the convolutions; predictions then lack its time and its "
-          "sums between ranks; if the model was trained with batch normalization, export it for "
-          "training (PyTorch: "
-          "training=TrainingMode.TRAINING, do_constant_folding=False)");
-  }
-
-  Json layer_of(std::size_t index) const {
-    const Draft& draft = graph_.drafts[index];
-    Json layer{{"name", draft.name}, {"kind", name_of(draft.type)}};
-    if (joins(draft.type.kind)) {
-      layer["inputs"] = Json::array();
-      for (const std::size_t input : draft.inputs)
-        layer["inputs"].push_back(graph_.drafts[input].name);
-    } else if (!draft.inputs.empty() && draft.inputs[0] + 1 != index) {
-      layer["input"] = graph_.drafts[draft.inputs[0]].name;
-    }
-    layer.update(draft.attributes);
-    return layer;
+    if (const std::string folding = evidence_of_folding(graph_); !folding.empty())
+      notes_.push_back(folding);
   }
 
   ImportedModel finish() {
-    const std::string stem = std::filesystem::path(request_.file).stem().string();
-    const std::string producer =
-        model_.producer().empty() ? "" : ", written by " + printable(model_.producer());
-    Json document{
-        {"schema_version", 1},
-        {"name", printable(stem)},
-        {"description", fmt::format("From an ONNX model, opset {}{}", model_.opset(), producer)},
-        {"batch", request_.batch.value_or(graph_.samples())}};
-    if (any(LayerKind::BatchNorm)) {
-      document["statistics_samples"] = 32;
-      document["running_momentum"] = graph_.running_momentum > 0 ? graph_.running_momentum : 0.1;
-    }
-    document["layers"] = Json::array();
-    for (std::size_t i = 0; i < graph_.drafts.size(); ++i)
-      document["layers"].push_back(layer_of(i));
-    for (std::string& note : notes_) note = printable(note);
-    ImportedModel imported{std::move(document), std::move(notes_), {}};
-    if (request_.values) imported.weights = weights();
+    for (const std::string& pattern : decisions_.unused())
+      throw InputError(request_.file, "",
+                       fmt::format("no tensor that a layer reads matches {}", pattern));
+    const ParameterTable parameters(graph_, initializers_, merges_equals());
+    std::vector<std::string> too_large;
+    const Json buffers = request_.buffers ? parameters.buffers(too_large) : Json::array();
+    ImportedModel imported;
+    imported.network = document_of(graph_, model_, parameters, buffers);
+    if (request_.values) imported.weights = parameters.weights(request_.file, shared_from_this());
+    for (const std::string& name : too_large)
+      report_.left_out.push_back(fmt::format("tensor {}, which no layer reads", name));
+    report_.parameters = parameters.rows();
+    report_.totals = parameters.totals(buffers);
+    report_.statistics = cost_of_statistics(graph_);
+    report_.decisions = decisions_.reported();
+    for (auto* list : {&notes_, &report_.decisions, &report_.left_out})
+      for (std::string& line : *list) line = printable(line);
+    report_.loss_reason = printable(report_.loss_reason);
+    imported.notes = std::move(notes_);
+    imported.report = std::move(report_);
     return imported;
   }
 
-  std::vector<ImportedTensor> weights() const {
-    std::vector<ImportedTensor> tensors;
-    for (const Draft& draft : graph_.drafts)
-      for (const Parameter& parameter : draft.parameters) {
-        const std::string name = draft.name + "." + parameter.name;
-        try {
-          tensors.push_back({name, parameter.shape, parameter.values.floats()});
-          need(parameter.values.elements() == elements_of(parameter.shape),
-               fmt::format("expected {} values, found {}", elements_of(parameter.shape),
-                           parameter.values.elements()));
-        } catch (const Inexpressible& why) {
-          throw InputError(request_.file, "", fmt::format("{}: {}", name, why.reason));
-        }
-      }
-    return tensors;
+  /// Whether an exporter wrote the file that merges initializers of equal values without a trace:
+  /// that of torch.export, unless it was told not to optimize. It names nodes "node_relu", and leaves
+  /// no Constant.
+  bool merges_equals() const {
+    const auto any = [this](auto is) {
+      return std::any_of(model_.nodes().begin(), model_.nodes().end(), is);
+    };
+    return any([](const Node& node) { return node.name().starts_with("node_"); }) &&
+           !any([](const Node& node) { return node.op() == "Constant"; });
   }
 
-  const ImportRequest& request_;
+  const ImportRequest request_;
   const Model model_;
   Constants constants_;
+  Decisions decisions_;
   Graph graph_;
+  std::map<std::string, Constant> initializers_;
   std::string output_;   ///< the output that is trained
   std::string softmax_;  ///< the softmax node that became part of the loss; empty: none
   std::vector<const Node*> needed_;
-  std::set<std::string> made_;  ///< outputs of the needed nodes
-  std::vector<std::string> complaints_, notes_;
+  std::set<std::string> made_;     ///< outputs of the needed nodes
+  std::set<std::string> varying_;  ///< tensors that depend on the graph's inputs
+  Complaints complaints_;
+  StandIns stand_ins_;
+  std::vector<std::string> notes_;
+  ImportReport report_;
 };
 
 }  // namespace
@@ -301,7 +345,7 @@ class Importer {
 
 ImportedModel import_onnx(const ImportRequest& request) {
   try {
-    return interop::Importer(request).run();
+    return std::make_shared<interop::Importer>(request)->run();
   } catch (const interop::Inexpressible& reason) {
     throw InputError(request.file, "", reason.reason);
   }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "interop/onnx/tensor_values.hpp"
+#include "interop/onnx/wire.hpp"
 #include "model/base/error.hpp"
 
 namespace stratplan::interop {
@@ -41,7 +42,6 @@ std::optional<std::int64_t> size_of_whole(const std::string& file) {
 /// Returns the reason why no model can be read from the file.
 std::string why_no_model(const std::string& file) {
   std::string unknown = "the file can not be parsed as an ONNX model";
-  if (!std::filesystem::is_regular_file(file)) return unknown;  // a FIFO can be read only once
   std::string begin(64, '\0');
   std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
   if (begin.starts_with("version https://git-lfs"))
@@ -52,17 +52,13 @@ std::string why_no_model(const std::string& file) {
   return unknown;
 }
 
-onnx::ModelProto parse(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError(file, "", "can not be opened");
-  google::protobuf::io::IstreamInputStream bytes(&stream);
-  google::protobuf::io::CodedInputStream coded(&bytes);
-  coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
+onnx::ModelProto parse(const FileBytes& file) {
+  const std::optional<std::string> reduced = without_raw_data(file);
   onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    throw InputError(file, "", "expected an ONNX model: " + why_no_model(file));
+  if (!reduced || !model.ParseFromString(*reduced))
+    throw InputError(file.file(), "", "expected an ONNX model: " + why_no_model(file.file()));
   if (!model.has_graph() || model.graph().node_size() == 0)
-    throw InputError(file, "", "expected an ONNX model: there is no graph in it");
+    throw InputError(file.file(), "", "expected an ONNX model: there is no graph in it");
   return model;
 }
 
@@ -138,26 +134,41 @@ std::vector<float> Node::numbers(const std::string& attribute) const {
 std::optional<Constant> Node::tensor(const std::string& attribute, Constants& all) const {
   const auto* found = find(attribute, onnx::AttributeProto::TENSOR);
   if (!found || !found->has_t()) return {};
-  return constant_of(found->t(), file_, all);
+  return constant_of(found->t(), file_, all, "");
 }
 
-Model::Model(const std::string& file) : file_(file), proto_(parse(file)) {
+Model::Model(const std::string& file) : file_(file), proto_(parse(file_)) {
   for (const auto& node : proto_.graph().node()) nodes_.emplace_back(node, file_);
   find_inputs();
 }
+
+namespace {
+
+GraphInput read_input(const onnx::ValueInfoProto& info) {
+  GraphInput found{info.name(), {}, {}};
+  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+    found.extents.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : 0);
+    found.symbols.push_back(dim.dim_param());
+  }
+  return found;
+}
+
+}  // namespace
 
 void Model::find_inputs() {
   std::set<std::string> initialized;
   for (const auto& tensor : proto_.graph().initializer()) initialized.insert(tensor.name());
   for (const auto& input : proto_.graph().input()) {
     if (initialized.contains(input.name())) continue;
-    GraphInput found{input.name(), {}, {}};
-    for (const auto& dim : input.type().tensor_type().shape().dim()) {
-      found.extents.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : 0);
-      found.symbols.push_back(dim.dim_param());
-    }
-    inputs_.push_back(std::move(found));
+    inputs_.push_back(read_input(input));
   }
+}
+
+std::map<std::string, Extents> Model::stated_extents() const {
+  std::map<std::string, Extents> stated;
+  for (const auto& info : proto_.graph().value_info())
+    stated.emplace(info.name(), read_input(info).extents);
+  return stated;
 }
 
 std::int64_t Model::opset() const {
@@ -175,7 +186,7 @@ std::vector<std::string> Model::outputs() const {
 std::map<std::string, Constant> Model::constants(Constants& all) const {
   std::map<std::string, Constant> constants;
   for (const auto& tensor : proto_.graph().initializer())
-    constants.emplace(tensor.name(), constant_of(tensor, file_, all));
+    constants.emplace(tensor.name(), constant_of(tensor, file_, all, tensor.name()));
   return constants;
 }
 

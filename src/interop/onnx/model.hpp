@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "interop/onnx/constant.hpp"
+#include "interop/onnx/file_bytes.hpp"
 
 namespace stratplan::interop {
 
 /// One node of the graph. It refers to the parsed file, so the model must outlive it.
 class Node {
  public:
-  Node(const onnx::NodeProto& node, const std::string& file) : node_(node), file_(file) {}
+  Node(const onnx::NodeProto& node, const FileBytes& file) : node_(node), file_(file) {}
 
   const std::string& op() const { return node_.op_type(); }
   /// Returns the operator's domain: "" for ONNX's own operators, else for example "com.microsoft".
@@ -46,7 +47,7 @@ class Node {
   const onnx::AttributeProto* find(const std::string& attribute,
                                    onnx::AttributeProto::AttributeType type) const;
   const onnx::NodeProto& node_;
-  const std::string& file_;
+  const FileBytes& file_;
 };
 
 /// An input of the graph that is not a constant.
@@ -61,19 +62,21 @@ class Model {
   /// Throws InputError if the file is missing, is not an ONNX model, or has no graph.
   explicit Model(const std::string& file);
 
-  const std::string& file() const { return file_; }
+  const std::string& file() const { return file_.file(); }
   std::int64_t opset() const;
   std::string producer() const { return proto_.producer_name(); }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   std::vector<std::string> outputs() const;
+  /// Returns the extents that the file states for tensors between nodes, by name. 0: open.
+  std::map<std::string, Extents> stated_extents() const;
   /// Adds the initializers to `all` and returns them by name. Throws Inexpressible, as constant_of
   /// does.
   std::map<std::string, Constant> constants(Constants& all) const;
 
  private:
   void find_inputs();
-  std::string file_;
+  FileBytes file_;
   onnx::ModelProto proto_;
   std::vector<Node> nodes_;
   std::vector<GraphInput> inputs_;

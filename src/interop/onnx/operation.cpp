@@ -51,6 +51,34 @@ bool Operation::keeps_channels(const Tensor& x) const {
   return x.dims.size() >= 2 && x.dims[channel_axis(x)] == channels(x);
 }
 
+Parameter Operation::parameter(const char* role, Extents shape, const Constant& values,
+                               int input) const {
+  const std::string& tensor = node.input(input);
+  const std::string& stored = values.tensor();
+  const auto asked = graph.decisions().asked({tensor, stored});
+  const bool folded = is_named_after_arithmetic(stored);
+  Parameter parameter{role, std::move(shape), as_floats(values),
+                      asked.value_or(Treatment::Trainable)};
+  if (values.origin() == Origin::Computed || (folded && !asked)) {
+    const std::string made =
+        folded ? "by arithmetic that the exporter folded"
+               : fmt::format("by arithmetic from {}", fmt::join(values.tensors(), ", "));
+    need(asked && parameter.treatment != Treatment::Trainable,
+         fmt::format("its {} {} are computed {}, which no layer repeats in training; --freeze {} "
+                     "keeps their values",
+                     role, tensor, made, tensor));
+    graph.read_as_constant(node, values);
+  }
+  if (values.origin() == Origin::Literal && !asked && !graph.has_literal_weights)
+    parameter.treatment =
+        values.elements() <= most_in_document ? Treatment::Constant : Treatment::Frozen;
+  need(parameter.treatment != Treatment::Constant || values.elements() <= most_in_document,
+       fmt::format("its {} {} have {} elements, but a constant of a network has at most {}; "
+                   "--freeze {} keeps their values, too",
+                   role, tensor, values.elements(), most_in_document, tensor));
+  return parameter;
+}
+
 void Operation::layer(LayerKind kind, const Tensor& x, Shape output_shape, Json attributes,
                       std::vector<Parameter> parameters) const {
   output(graph.add(
@@ -92,12 +120,18 @@ double tidy(double single_precision) {
   return std::strtod(fmt::format("{}", static_cast<float>(single_precision)).c_str(), nullptr);
 }
 
-Constant of_length(const Constant& x, std::int64_t elements) {
-  return computed({elements}, false, {as_floats(x)}, [elements](OperandValues read) {
-    std::vector<float> values = std::get<std::vector<float>>(*read[0]);
-    values.resize(static_cast<std::size_t>(elements), values.at(0));
-    return Values(std::move(values));
-  });
+bool is_filled(const Constant& x, std::optional<float> value) {
+  if (x.elements() < 1 || x.elements() > most_in_document) return false;
+  const std::vector<float> values = as_floats(x).floats();
+  return std::all_of(values.begin(), values.end(),
+                     [&](float each) { return each == value.value_or(values[0]); });
+}
+
+bool is_made_by_exporter(const Constant& x) {
+  const std::string& name = x.tensor();
+  const bool numbered = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+  return x.origin() == Origin::Literal ||
+         (x.origin() == Origin::Stored && !is_given(name) && !numbered);
 }
 
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor) {
@@ -110,7 +144,7 @@ Constant per_channel(const Operation& op, const Constant& x, const Tensor& tenso
                          x.extents()[rank - from_end] == channels && x.elements() == channels;
     need(aligned, "expected a constant for each channel, found another shape");
   }
-  return of_length(x, channels);
+  return with_extents(as_floats(x), {x.elements()});
 }
 
 }  // namespace stratplan::interop

@@ -43,6 +43,11 @@ class Operation {
   /// Returns the number of positions of one sample: D * H * W.
   std::int64_t positions(const Tensor& x) const { return graph.shape(x).elements() / channels(x); }
 
+  /// Returns a parameter with these values and decides its part in training. `input`: the node's
+  /// input from which the values come. Throws if the values are computed from initializers, unless
+  /// the user asks to keep them.
+  Parameter parameter(const char* role, Extents shape, const Constant& values, int input) const;
+
   /// Adds a layer that has the node's name and computes the node's output, an image with as many
   /// axes as x.
   void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(),
@@ -65,11 +70,17 @@ class Operation {
 /// 9.99999974737875e-06.
 double tidy(double single_precision);
 
-/// Returns x as `elements` floats. An x of one element is repeated.
-Constant of_length(const Constant& x, std::int64_t elements);
+/// The most numbers of one tensor that network.json holds.
+inline constexpr std::int64_t most_in_document = 65536;
 
-/// Returns x as one float per channel of `tensor`, for an operator that combines x with each
-/// element. x must be one number, or one number per channel. Throws if x has a value per position.
+/// Whether x has at least one element, at most most_in_document, and all equal `value`; any value
+/// if there is none.
+bool is_filled(const Constant& x, std::optional<float> value = {});
+/// Whether no parameter of the model holds x: it is a literal, or an exporter folded it.
+bool is_made_by_exporter(const Constant& x);
+
+/// Returns x as floats with one axis, for an operator that combines x with each element: one
+/// number, or one number per channel of `tensor`. Throws if x has a value per position.
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor);
 
 }  // namespace stratplan::interop

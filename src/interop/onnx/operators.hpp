@@ -26,9 +26,23 @@ void resize(const Operation& op);
 
 // normalizations.cpp
 void batch_normalization(const Operation& op);
+/// Whether a BatchNormalization was exported for training: it normalizes by the batch's statistics.
+bool is_exported_for_training(const Node& node, std::int64_t opset);
 void instance_normalization(const Operation& op);
 void group_normalization(const Operation& op);
 void local_response_normalization(const Operation& op);
+
+// affine.cpp
+/// Whether the node combines a layer's output with a constant.
+bool reads_one_constant(const Operation& op);
+/// Adds, subtracts, multiplies or divides by the node's constant.
+void with_constant(const Operation& op);
+/// Returns factor * x + summand. Adds a layer that has the node's name, unless the layer behind x
+/// does the same with other constants, and nothing else reads it.
+Tensor with_constants(const Operation& op, Tensor x, const Fixed& by);
+/// Turns a draft made by with_constants() into a layer: a linear function, or a depthwise
+/// convolution with a constant for each channel.
+void settle_constants(Graph& graph, Draft& draft);
 
 // elements.cpp
 /// Returns the pointwise function whose row (pointwise.hpp) names the node's operator; nothing if

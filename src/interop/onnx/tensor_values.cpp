@@ -1,17 +1,13 @@
 #include "interop/onnx/tensor_values.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <map>
 
+#include "interop/onnx/wire.hpp"
 #include "model/base/error.hpp"
 
 namespace stratplan::interop {
@@ -66,38 +62,55 @@ float from_bfloat(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
+/// Values of a tensor as they lie in a file.
+struct StoredValues {
+  const FileBytes& file;
+  std::int64_t offset, elements;
+};
+
+/// Reads and converts the values, a part at a time.
 template <class Stored, class To, class Convert>
-std::vector<To> unpack(const std::string& raw, Convert convert) {
-  std::vector<To> values(raw.size() / sizeof(Stored));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    Stored stored;
-    std::memcpy(&stored, raw.data() + i * sizeof(Stored), sizeof(Stored));
-    values[i] = convert(stored);
+std::vector<To> unpack(const StoredValues& stored, Convert convert) {
+  constexpr std::int64_t most = 1 << 16;
+  std::vector<To> values;
+  values.reserve(static_cast<std::size_t>(stored.elements));
+  std::vector<Stored> part;
+  for (std::int64_t done = 0; done < stored.elements; done += std::ssize(part)) {
+    part.resize(static_cast<std::size_t>(std::min(most, stored.elements - done)));
+    constexpr std::int64_t bytes = sizeof(Stored);
+    stored.file.read(stored.offset + done * bytes, std::ssize(part) * bytes, part.data());
+    for (const Stored value : part) values.push_back(convert(value));
   }
   return values;
 }
 
-template <class Stored>
-Values unpack_integers(const std::string& raw) {
-  return unpack<Stored, std::int64_t>(
-      raw, [](Stored stored) { return static_cast<std::int64_t>(stored); });
+std::vector<float> unpack_floats(const StoredValues& stored) {
+  std::vector<float> values(static_cast<std::size_t>(stored.elements));
+  stored.file.read(stored.offset, stored.elements * 4, values.data());
+  return values;
 }
 
-Values unpack(int type, const std::string& raw) {
+template <class Stored>
+Values unpack_integers(const StoredValues& from) {
+  return unpack<Stored, std::int64_t>(
+      from, [](Stored stored) { return static_cast<std::int64_t>(stored); });
+}
+
+Values unpack(int type, const StoredValues& from) {
   switch (type) {
-    case TensorProto::FLOAT: return unpack<float, float>(raw, [](float stored) { return stored; });
+    case TensorProto::FLOAT: return unpack_floats(from);
     case TensorProto::DOUBLE:
-      return unpack<double, float>(raw, [](double stored) { return static_cast<float>(stored); });
-    case TensorProto::FLOAT16: return unpack<std::uint16_t, float>(raw, from_half);
-    case TensorProto::BFLOAT16: return unpack<std::uint16_t, float>(raw, from_bfloat);
-    case TensorProto::INT64: return unpack_integers<std::int64_t>(raw);
-    case TensorProto::UINT64: return unpack_integers<std::uint64_t>(raw);
-    case TensorProto::INT32: return unpack_integers<std::int32_t>(raw);
-    case TensorProto::UINT32: return unpack_integers<std::uint32_t>(raw);
-    case TensorProto::INT16: return unpack_integers<std::int16_t>(raw);
-    case TensorProto::UINT16: return unpack_integers<std::uint16_t>(raw);
-    case TensorProto::INT8: return unpack_integers<std::int8_t>(raw);
-    default: return unpack_integers<std::uint8_t>(raw);
+      return unpack<double, float>(from, [](double stored) { return static_cast<float>(stored); });
+    case TensorProto::FLOAT16: return unpack<std::uint16_t, float>(from, from_half);
+    case TensorProto::BFLOAT16: return unpack<std::uint16_t, float>(from, from_bfloat);
+    case TensorProto::INT64: return unpack_integers<std::int64_t>(from);
+    case TensorProto::UINT64: return unpack_integers<std::uint64_t>(from);
+    case TensorProto::INT32: return unpack_integers<std::int32_t>(from);
+    case TensorProto::UINT32: return unpack_integers<std::uint32_t>(from);
+    case TensorProto::INT16: return unpack_integers<std::int16_t>(from);
+    case TensorProto::UINT16: return unpack_integers<std::uint16_t>(from);
+    case TensorProto::INT8: return unpack_integers<std::int8_t>(from);
+    default: return unpack_integers<std::uint8_t>(from);
   }
 }
 
@@ -196,73 +209,59 @@ fs::path contained(const std::string& location, const std::string& tensor,
   return file;
 }
 
-/// A file descriptor that is closed on destruction.
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
-std::string read_external(const TensorProto& tensor, std::int64_t bytes,
-                          const std::string& model_file) {
+Values read_external(const TensorProto& tensor, const ElementType& type, std::int64_t elements,
+                     const std::string& model_file, std::int64_t first, std::int64_t count) {
   const External external = external_of(tensor, model_file);
   const fs::path path = contained(external.location, tensor.name(), model_file);
-  const auto fail = [&](const std::string& what) {
-    throw InputError(path.string(), "",
-                     fmt::format("external data of tensor {}: {}", tensor.name(), what));
+  const std::string what = fmt::format("external data of tensor {}", tensor.name());
+  const FileBytes file(path.string(), what);
+  const std::int64_t bytes = elements * type.bytes;
+  const auto fail = [&](const std::string& why) {
+    throw InputError(path.string(), "", what + ": " + why);
   };
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
-  struct stat status {};
-  if (file.number < 0 || ::fstat(file.number, &status) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
-    fail("expected a regular file without other hard links");
   if (external.length >= 0 && external.length != bytes)
     fail(fmt::format("expected {} bytes for the tensor's shape, found a length of {}", bytes,
                      external.length));
-  if (external.offset > status.st_size || bytes > status.st_size - external.offset)
+  if (external.offset > file.size() || bytes > file.size() - external.offset)
     fail(fmt::format("expected {} bytes from byte {}, but the file has {}", bytes, external.offset,
-                     static_cast<std::int64_t>(status.st_size)));
-  std::string raw(static_cast<std::size_t>(bytes), '\0');
-  for (std::int64_t done = 0; done < bytes;) {
-    const auto got = ::pread(file.number, raw.data() + done, static_cast<std::size_t>(bytes - done),
-                             external.offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail("the file can not be read to its end");
-    done += got;
-  }
-  return raw;
+                     file.size()));
+  return unpack(tensor.data_type(), {file, external.offset + first * type.bytes, count});
 }
 
-}  // namespace
-
-namespace {
-
-Constant checked_constant(const TensorProto& tensor, const std::string& model_file,
-                          Constants& all) {
+Constant checked_constant(const TensorProto& tensor, const FileBytes& file, Constants& all,
+                          const std::string& name) {
   const Extents extents(tensor.dims().begin(), tensor.dims().end());
   const ElementType type = type_of(tensor);
   const std::int64_t elements = elements_of(extents);
-  if (tensor.data_location() == TensorProto::EXTERNAL)
-    return all.stored(extents, type.integral, [&tensor, model_file, bytes = elements * type.bytes] {
-      return unpack(tensor.data_type(), read_external(tensor, bytes, model_file));
-    });
-  const bool raw = tensor.has_raw_data();
-  const std::int64_t found = raw ? std::ssize(tensor.raw_data()) / type.bytes : listed(tensor);
+  if (tensor.data_location() == TensorProto::EXTERNAL) {
+    const PartReader read = [&tensor, &file, type, elements](std::int64_t first,
+                                                             std::int64_t count) {
+      return read_external(tensor, type, elements, file.file(), first, count);
+    };
+    return all.stored(extents, type.integral, read, name);
+  }
+  const bool is_raw = tensor.has_raw_data();
+  const Range raw = is_raw ? located(tensor.raw_data()) : Range{};
+  const std::int64_t found = is_raw ? raw.bytes / type.bytes : listed(tensor);
   need(
-      found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
+      found == elements && raw.bytes % type.bytes == 0,
       fmt::format("expected one value for each element, found {} values for {} elements of type {}",
                   found, elements, type.name));
-  return all.stored(extents, type.integral, [&tensor, raw] {
-    return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
-  });
+  if (!is_raw)
+    return all.stored(
+        extents, type.integral, [&tensor] { return listed_values(tensor); }, name);
+  const PartReader read = [&tensor, &file, type, raw](std::int64_t first, std::int64_t count) {
+    return unpack(tensor.data_type(), {file, raw.offset + first * type.bytes, count});
+  };
+  return all.stored(extents, type.integral, read, name);
 }
 
 }  // namespace
 
-Constant constant_of(const TensorProto& tensor, const std::string& model_file, Constants& all) {
+Constant constant_of(const TensorProto& tensor, const FileBytes& file, Constants& all,
+                     const std::string& name) {
   try {
-    return checked_constant(tensor, model_file, all);
+    return checked_constant(tensor, file, all, name);
   } catch (const Inexpressible& why) {
     throw Inexpressible{fmt::format("tensor {}: {}", tensor.name(), why.reason)};
   }

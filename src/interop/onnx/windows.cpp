@@ -131,17 +131,41 @@ Extents with_three(const Extents& weights) {
   return shape;
 }
 
+/// Returns the weights and the bias, unless it is zero and no parameter of the model.
 std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& weights,
                                         std::int64_t filters, Json& attributes) {
-  std::vector<Parameter> parameters{{"weights", with_three(weights.extents()), weights}};
-  if (const auto bias = op.optional_constant(2)) {
-    need(bias->elements() == filters,
-         fmt::format("its bias has {} elements, expected one for each of {} filters",
-                     bias->elements(), filters));
-    parameters.push_back({"bias", {filters}, *bias});
-    attributes["bias"] = true;
-  }
+  std::vector<Parameter> parameters{
+      op.parameter("weights", with_three(weights.extents()), weights, 1)};
+  const auto bias = op.optional_constant(2);
+  if (!bias) return parameters;
+  need(bias->elements() == filters,
+       fmt::format("its bias has {} elements, expected one for each of {} filters",
+                   bias->elements(), filters));
+  if (bias->origin() == Origin::Literal && is_filled(*bias, 0.0F)) return parameters;
+  parameters.push_back(op.parameter("bias", {filters}, *bias, 2));
+  attributes["bias"] = true;
   return parameters;
+}
+
+/// Reports weights that look like a fixed kernel, for example a blur: those of a convolution of each
+/// channel alone, with equal filters. Training hardly ever leaves two filters equal.
+void report_fixed_kernel(const Operation& op, const Constant& weights) {
+  const Extents& extents = weights.extents();
+  const std::int64_t filters = extents[0],
+                     each = weights.elements() / std::max<std::int64_t>(filters, 1);
+  if (!op.graph.request().buffers || filters < 2 || extents[1] != 1 ||
+      op.node.integer("group", 1) != filters || each < 2 || weights.elements() > most_in_document ||
+      weights.origin() != Origin::Stored || is_filled(weights))
+    return;
+  const std::vector<float> values = as_floats(weights).floats();
+  for (std::size_t i = static_cast<std::size_t>(each); i < values.size(); ++i)
+    if (values[i] != values[i - static_cast<std::size_t>(each)]) return;
+  const std::string& tensor = op.node.input(1);
+  if (!op.graph.decisions().asked({tensor, weights.tensor()}))
+    op.graph.decisions().report(fmt::format(
+        "{}, the weights of {} ({}), are trained, although all filters are equal, as in "
+        "a fixed kernel; --constant {} or --freeze {} changes this",
+        tensor, op.node.name(), op.node.op(), tensor, tensor));
 }
 
 /// Returns the node's input 1: the weights of a convolution of the image x.
@@ -152,7 +176,17 @@ Constant weights_for(const Operation& op, const Tensor& x) {
   const std::vector<std::int64_t> kernel(weights.extents().begin() + 2, weights.extents().end());
   need(op.node.integers("kernel_shape", kernel) == kernel,
        "its kernel_shape differs from the kernel of its weights");
+  report_fixed_kernel(op, weights);
   return weights;
+}
+
+/// Whether the exporter seems to have folded the layer behind the convolution into it.
+/// TorchScript's exporter then computes the bias. That of torch.export gives the output the name of the other
+/// layer's output, which is one of several outputs for a batch normalization.
+bool seems_folded(const Operation& op) {
+  const auto bias = op.optional_constant(2);
+  return (bias && bias->origin() == Origin::Stored && is_made_by_exporter(*bias)) ||
+         op.node.output(0).starts_with("getitem");
 }
 
 void pool_all(const Operation& op, const Tensor& x, LayerKind kind) {
@@ -182,6 +216,7 @@ void convolution(const Operation& op) {
   attributes.update(attributes_of(op, windows, false));
   if (groups > 1) attributes["groups"] = groups;
   auto parameters = weights_and_bias(op, weights, filters, attributes);
+  op.graph.folded += seems_folded(op);
   Shape output = slid(op.graph.shape(x), windows);
   output[Axis::C] = filters;
   op.layer(LayerKind::Convolution, x, output, attributes, parameters);

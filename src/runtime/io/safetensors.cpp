@@ -7,8 +7,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/output.hpp"
 
 namespace stratplan {
 namespace {
@@ -17,20 +19,32 @@ static_assert(std::endian::native == std::endian::little,
               "values are copied as they lie in memory, so the host must be little-endian");
 constexpr std::size_t length_bytes = 8;
 
-/// Returns the header, padded with spaces so that the values start at a multiple of 8 bytes.
-std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) elements *= extent;
+  return elements;
+}
+
+/// Returns the file's beginning: the header and its length. The header is padded with spaces so
+/// that the values start at a multiple of 8 bytes.
+template <class Tensor>
+std::string beginning_of(const std::vector<Tensor>& tensors, const Metadata& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::size_t begin = 0;
-  for (const NamedTensor& tensor : tensors) {
-    const std::size_t end = begin + tensor.values.size() * sizeof(float);
+  std::int64_t begin = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::int64_t end =
+        begin + elements_of(tensor.shape) * static_cast<std::int64_t>(sizeof(float));
     header[tensor.name] = {
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
     begin = end;
   }
   std::string text = header.dump();
   text.append((length_bytes - text.size() % length_bytes) % length_bytes, ' ');
-  return text;
+  const std::uint64_t length = text.size();
+  std::string bytes(length_bytes, '\0');
+  std::memcpy(bytes.data(), &length, length_bytes);
+  return bytes + text;
 }
 
 /// Reads the values after the header, tensor by tensor, so that memory never holds a second copy of
@@ -94,15 +108,25 @@ Metadata read_metadata(const std::string& file, const Json& entry) {
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata) {
-  const std::string header = header_of(tensors, metadata);
-  const std::uint64_t length = header.size();
-  std::string contents(length_bytes, '\0');
-  std::memcpy(contents.data(), &length, length_bytes);
-  contents += header;
+  std::string contents = beginning_of(tensors, metadata);
   for (const NamedTensor& tensor : tensors)
     contents.append(reinterpret_cast<const char*>(tensor.values.data()),
                     tensor.values.size() * sizeof(float));
   write_file_atomically(path, contents);
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
+                       const Metadata& metadata) {
+  OutputFile file(path);
+  const std::string beginning = beginning_of(tensors, metadata);
+  file.write(beginning.data(), beginning.size());
+  for (const TensorSource& tensor : tensors) {
+    const std::vector<float> values = tensor.values();
+    SP_ASSERT(std::ssize(values) == elements_of(tensor.shape), "{}: {} values", tensor.name,
+              values.size());
+    file.write(values.data(), values.size() * sizeof(float));
+  }
+  file.complete();
 }
 
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 // length, a JSON header {name: {"dtype", "shape", "data_offsets"}}, and the values, little-endian
 // and row-major. Only values of type F32 are supported.
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,17 @@ using Metadata = std::map<std::string, std::string>;
 
 /// Writes the file, or replaces it atomically. Throws EnvironmentError if it cannot be written.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata = {});
+
+/// A tensor whose values are made only when they are written.
+struct TensorSource {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::function<std::vector<float>()> values;  ///< returns one value per element
+};
+/// Writes the same file while it holds the values of one tensor at a time. Passes on exceptions of
+/// the sources. Then the file at the path stays as it was.
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                        const Metadata& metadata = {});
 
 /// Returns a file's tensors in the order of its header. Throws InputError if the file is missing,

@@ -1,0 +1,47 @@
+#include "interop/onnx/loss.hpp"
+
+#include <fmt/format.h>
+
+#include "interop/onnx/operators.hpp"
+
+namespace stratplan::interop {
+namespace {
+
+LayerKind kind_of(ImportedLoss asked) {
+  switch (asked) {
+    case ImportedLoss::CrossEntropy: return LayerKind::SoftmaxCrossEntropy;
+    case ImportedLoss::Dice: return LayerKind::DiceLoss;
+    case ImportedLoss::FromModel:
+    case ImportedLoss::MeanSquaredError: break;
+  }
+  return LayerKind::MeanSquaredError;
+}
+
+/// Whether a layer of this kind ends models that give a score to each class.
+bool ends_in_scores(LayerKind kind) {
+  return is_contraction(kind) || kind == LayerKind::GlobalAveragePool || kind == LayerKind::Add;
+}
+
+}  // namespace
+
+ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax) {
+  if (asked != ImportedLoss::FromModel) return {kind_of(asked), "--loss asks for it"};
+  if (!softmax.empty())
+    return {LayerKind::SoftmaxCrossEntropy,
+            fmt::format("the model ends in a softmax, {}", softmax)};
+  const std::int64_t channels = last.output[Axis::C];
+  const std::string end = fmt::format("the model ends in {} ({}) with {} channels", last.name,
+                                      name_of(last.type), channels);
+  if (ends_in_scores(last.type.kind) && channels > 1)
+    return {LayerKind::SoftmaxCrossEntropy, end + ", as scores of classes do"};
+  return {LayerKind::MeanSquaredError, end};
+}
+
+bool is_softmax_of_the_loss(const Operation& op, const std::string& output) {
+  const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
+  const ImportedLoss asked = op.graph.request().loss;
+  const bool joins_loss = asked == ImportedLoss::FromModel || asked == ImportedLoss::CrossEntropy;
+  return softmax && joins_loss && op.node.output(0) == output && is_over_channels(op);
+}
+
+}  // namespace stratplan::interop

@@ -1,0 +1,22 @@
+#pragma once
+// The loss behind an imported model, because ONNX models have none.
+#include <string>
+
+#include "interop/onnx/operation.hpp"
+
+namespace stratplan::interop {
+
+struct ChosenLoss {
+  LayerKind kind = LayerKind::MeanSquaredError;
+  std::string reason;
+};
+
+/// Returns the loss that the user asked for, or the one that fits the last layer, without constants
+/// behind it. `softmax`: the
+/// node at the model's end that became part of the loss; empty if there is none.
+ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax);
+
+/// Whether the node is a softmax at the model's end that becomes part of the cross-entropy.
+bool is_softmax_of_the_loss(const Operation& op, const std::string& output);
+
+}  // namespace stratplan::interop
