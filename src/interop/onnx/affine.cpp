@@ -195,7 +195,7 @@ Tensor with_constants(const Operation& op, Tensor x, const Fixed& by) {
                                     by.summand, std::plus<>());
     return x;
   }
-  Draft draft{op.node.name(), PointwiseFunction::Clip, {x.draft}, op.graph.shape(x)};
+  Draft draft{op.node.name(), PointwiseFunction::Linear, {x.draft}, op.graph.shape(x)};
   draft.fixed = by;
   draft.is_arithmetic = true;
   x.draft = op.graph.add(std::move(draft), 2).draft;
@@ -213,7 +213,7 @@ void settle_constants(Graph& graph, Draft& draft) {
   };
   draft.attributes = Json::object();
   if (factor.size() == 1 && summand.size() == 1) {
-    draft.attributes["kind"] = "linear";
+    draft.type = PointwiseFunction::Linear;
     if (factor[0] != 1) draft.attributes["factor"] = number(factor[0]);
     if (summand[0] != 0) draft.attributes["summand"] = number(summand[0]);
     return;

@@ -1,12 +1,13 @@
 #include "interop/onnx/decisions.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <string_view>
+
+#include "model/base/text.hpp"
 
 namespace stratplan::interop {
 namespace {
@@ -88,7 +89,7 @@ std::optional<Treatment> Decisions::asked(const std::vector<std::string>& names)
   const Pattern* found = nullptr;
   for (Pattern& pattern : patterns_) {
     const auto matches = [&](const std::string& name) {
-      return !name.empty() && ::fnmatch(pattern.text.c_str(), name.c_str(), 0) == 0;
+      return !name.empty() && matches_pattern(name, pattern.text);
     };
     if (std::none_of(names.begin(), names.end(), matches)) continue;
     pattern.used = true;

@@ -371,12 +371,16 @@ Network read_imported(const ImportedModel& model, const std::string& file,
   validate_json(model.network, "network", file);
   Network network = Reader(model.network, file, overrides).read();
   network.notes = model.notes;
-  if (overrides.statistics.empty() && model.network.contains("statistics_samples"))
+  const bool takes_statistics = std::ranges::any_of(network.layers, [](const Layer& layer) {
+    return takes_batch_statistics(layer.kind) && !layer.normalizes_by_running();
+  });
+  if (overrides.statistics.empty() && takes_statistics)
     network.notes.push_back(fmt::format(
-        "batch normalization takes its statistics over {}, because ONNX does not state the number; "
-        "set statistics_samples in the network file, or the option --statistics of plan, to change "
-        "it",
-        counted(network.statistics_samples, "sample")));
+        "batch normalization takes its statistics over {}; the option --statistics of plan, or "
+        "statistics_samples in the network file, changes it",
+        network.local_statistics                          ? "each rank's own samples"
+        : network.statistics_samples == network.batch ? "the whole batch"
+                                                      : counted(network.statistics_samples, "sample")));
   return network;
 }
 
