@@ -26,8 +26,8 @@ def one_line(text):
     return re.sub(r"(?:/[^/\s:]+)+/", "", lines[-1].removeprefix("stratplan: "))
 
 
-def run(program, *arguments):
-    """Runs a command; returns its standard output. Raises Failed."""
+def attempt(program, *arguments):
+    """Runs a command; returns its standard output, exit code and standard error. Raises Failed."""
     command = [str(argument) for argument in (program, *arguments)]
     # The plans must not depend on what was measured on this machine.
     environment = {
@@ -42,9 +42,15 @@ def run(program, *arguments):
         )
     except subprocess.TimeoutExpired:
         raise Failed(f"{arguments[0]} took more than {LIMIT_S} s") from None
-    if result.returncode:
-        raise Failed(one_line(result.stderr))
-    return result.stdout
+    return result.stdout, result.returncode, result.stderr
+
+
+def run(program, *arguments):
+    """Runs a command that must succeed; returns its standard output. Raises Failed."""
+    printed, status, error = attempt(program, *arguments)
+    if status:
+        raise Failed(one_line(error))
+    return printed
 
 
 def tensors(path):

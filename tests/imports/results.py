@@ -46,6 +46,9 @@ class Rows:
     def keep(self, name, row):
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         self.rows[name] = {**row, "commit": self.commit, "date": date}
+        self.save()
+
+    def save(self):
         KEPT.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".tmp")
         temporary.write_text(json.dumps(self.rows, indent=1))
