@@ -96,6 +96,11 @@ def refusal(text):
     return f"{counted}: {'; '.join(reasons)}"[:300] if reasons else counted
 
 
+def shown(number):
+    """Returns a number as text; JSON has null where it is not finite."""
+    return "not finite" if number is None else f"{number:.1e}"
+
+
 def verify(program_path, network, plan_name, folder):
     """Returns [whether a verified step passes, text] under a plan."""
     plan = folder / "plan.json"
@@ -106,17 +111,16 @@ def verify(program_path, network, plan_name, folder):
         )
         found = json.loads(printed)["verification"] if printed.strip() else None
     except program.Failed as failure:
-        return [False, str(failure), None]
+        return [False, str(failure)]
     if found is None:
-        return [False, program.one_line(error), None]
+        return [False, program.one_line(error)]
     turned = found.get("turned_decisions", 0)
-    text = (
-        f"{found['gradient_difference']:.1e} of {found['tolerance']:.1e}"
-        f"{f', {turned} turned' if turned else ''}"
-    )
+    text = f"{shown(found['gradient_difference'])} of {shown(found['tolerance'])}"
+    text += f", {turned} turned" if turned else ""
     if not found["passed"]:
-        text = f"FAILED: {text}, loss {found['loss_difference']:.1e} ({found['worst_tensor']})"
-    return [found["passed"], text, found["gradient_difference"]]
+        loss, tensor = shown(found["loss_difference"]), found["worst_tensor"]
+        text = f"FAILED: {text}, loss {loss}" + (f" ({tensor})" if tensor else "")
+    return [found["passed"], text]
 
 
 def check(options, make, size, forced):
