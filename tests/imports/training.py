@@ -1,0 +1,124 @@
+"""PyTorch's side of the judge: exporting a module, training it for some steps, and distances.
+
+What a training yields is a Record. Its tensors are named as PyTorch names them.
+"""
+
+import contextlib
+import dataclasses
+import inspect
+import math
+import warnings
+
+import torch
+from torch.nn import functional as F
+
+STEPS, RATE, MOMENTUM = 6, 1e-3, 0.9  # the momentum is stratplan's and PyTorch's usual one
+VANISHING = 1e-10  # a tensor whose norm is this small beside all others' is zero but for rounding
+LOSSES = {"cross_entropy": F.cross_entropy, "mse": F.mse_loss}
+
+
+@dataclasses.dataclass
+class Record:
+    losses: list  # of each step
+    gradients: dict  # of the first step
+    running: list  # running statistics after the first step, and after the last
+    updates: dict  # what the steps added to each parameter
+
+
+def export(module, inputs, path, opset=None):
+    """Writes an ONNX model for training with PyTorch's TorchScript exporter.
+
+    `do_constant_folding=False` and the mode keep batch normalizations as they are.
+    """
+    options = {"training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options["dynamo"] = False
+    if opset:
+        options["opset_version"] = opset
+    with warnings.catch_warnings(), contextlib.redirect_stdout(None):
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, tuple(inputs), str(path), **options)
+
+
+def aliases(module):
+    """Returns {name: first name} of all parameters and running statistics, shared ones included."""
+    first, found = {}, {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        own = [*part._parameters.items(), *part._buffers.items()]
+        for name, tensor in own:
+            if tensor is not None and tensor.is_floating_point():
+                name = f"{prefix}.{name}" if prefix else name
+                found[name] = first.setdefault(id(tensor), name)
+    return found
+
+
+def tracked(module):
+    """Yields the names of running statistics and the layers that update them."""
+    for prefix, part in module.named_modules():
+        if getattr(part, "running_mean", None) is not None and hasattr(part, "momentum"):
+            for name in ("running_mean", "running_var"):
+                yield (f"{prefix}.{name}" if prefix else name), getattr(part, name)
+
+
+def snapshot(pairs):
+    return {name: tensor.detach().double().clone() for name, tensor in pairs}
+
+
+def train(module, batches, wanted, loss):
+    """Trains a module in its own precision, on one batch a step."""
+    before = snapshot(module.named_parameters())
+    optimizer = torch.optim.SGD(module.parameters(), lr=RATE, momentum=MOMENTUM)
+    losses, gradients, running = [], {}, []
+    for x, y in zip(batches, wanted):
+        optimizer.zero_grad()
+        value = LOSSES[loss](module(x), y)
+        value.backward()
+        if not losses:
+            gradients = snapshot((n, p.grad) for n, p in module.named_parameters())
+        optimizer.step()
+        losses.append(value.item())
+        if len(losses) in (1, STEPS):
+            running.append(snapshot(tracked(module)))
+    after = snapshot(module.named_parameters())
+    return Record(losses, gradients, running, {name: after[name] - before[name] for name in after})
+
+
+def distance(found, exact):
+    """Returns the relative distance of all tensors together, the greatest of one, and its name.
+
+    A tensor that vanishes but for rounding, such as the gradient of a bias in front of a
+    normalization, is measured by the norm of all.
+    """
+    whole = math.sqrt(sum(float(tensor.norm()) ** 2 for tensor in exact.values()))
+    if whole == 0:
+        return 0.0, 0.0, ""
+    apart, each = 0.0, [(0.0, "")]
+    for name, tensor in exact.items():
+        if name not in found or found[name].numel() != tensor.numel():
+            return math.inf, math.inf, name
+        difference = float((found[name].reshape(tensor.shape) - tensor).norm())
+        difference = difference if math.isfinite(difference) else math.inf
+        norm = float(tensor.norm())
+        each.append((difference / (norm if norm > VANISHING * whole else whole), name))
+        apart += difference**2
+    worst, name = max(each)
+    return math.sqrt(apart) / whole, worst, name
+
+
+def measures(found, exact):
+    """Yields (name of a measure, distance, the tensor that is farthest off)."""
+    first, last = (
+        abs(found.losses[step] - exact.losses[step]) / abs(exact.losses[step])
+        for step in (0, STEPS - 1)
+    )
+    yield "loss", first, ""
+    yield "last loss", last, ""
+    for name, ours, theirs in (
+        ("gradient", found.gradients, exact.gradients),
+        ("statistics", found.running[0], exact.running[0]),
+        ("last statistics", found.running[1], exact.running[1]),
+        ("update", found.updates, exact.updates),
+    ):
+        whole, worst, tensor = distance(ours, theirs)
+        yield name, whole, ""
+        yield f"{name} of a tensor", worst, tensor
