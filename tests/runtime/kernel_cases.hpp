@@ -255,6 +255,7 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case LocalResponseBackward: return local_responses(kind);
     case DiceLoss: return of_one_shape(kind, DiceLossAttributes{.epsilon = 1e-5});
     case RunningAverage: return of_one_shape(kind, RunningAverageAttributes{.momentum = 0.1});
+    case BatchNormRunningSums: return of_one_shape(kind, NormalizationAttributes{.sets = {.batch = 6}});
     case DiceSums:
     case PreluForward:
     case PreluBackward:
@@ -331,8 +332,9 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
       std::isfinite(row_of(kernel.as<Activation>().function).domain))
     map(reads[0], [](double x) { return std::abs(x) + 0.1; });
   if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
-  if (kernel.kind == BatchNormInference) {  // means, then variances
-    auto& running = std::get<std::vector<float>>(reads[1]);
+  if (kernel.kind == BatchNormInference || kernel.kind == BatchNormRunningSums) {
+    auto& running =  // means, then variances
+        std::get<std::vector<float>>(reads[kernel.kind == BatchNormInference ? 1 : 0]);
     for (std::size_t i = running.size() / 2; i < running.size(); ++i)
       running[i] = 1 + running[i] / 2;
   }

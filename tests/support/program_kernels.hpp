@@ -485,6 +485,8 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
     case KernelKind::MeanSquaredError: return run_loss(rank, op, kernel);
     case KernelKind::BatchNormMoments:
     case KernelKind::RunningAverage: return run_running(rank, op, kernel);
+    case KernelKind::BatchNormRunningSums:
+      return fail("symbolic runs support no normalization by running statistics");
     case KernelKind::BatchNormInference: return fail("inference in a training program");
     case KernelKind::DiceSums:
     case KernelKind::DiceLoss: return run_dice(rank, op, kernel);

@@ -86,8 +86,8 @@ struct Network {
 
 /// Values from the command line that replace or extend a network file.
 struct NetworkOverrides {
-  std::optional<std::int64_t> batch;
-  std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty to keep the file's size
+  std::optional<std::int64_t> batch{};
+  std::vector<std::int64_t> input_size{};  ///< [H, W] or [D, H, W]; empty to keep the file's size
   /// Replaces statistics_samples: a number, "all" or "local"; empty to keep the file's value.
   std::string statistics{};
   Training training{};  ///< network files have no training settings

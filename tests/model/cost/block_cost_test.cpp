@@ -7,6 +7,7 @@
 #include "model/cost/example_machine.hpp"
 #include "model/cost/layer_cost.hpp"
 #include "support/networks.hpp"
+#include "support/parameter_network.hpp"
 
 namespace stratplan {
 namespace {
@@ -102,6 +103,30 @@ TEST(ClosedFormBlockCost, IsTheLoweredProgramOfTheFirstRank) {
           EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
           EXPECT_NEAR(a.update, b.update, 1e-12) << where;
           EXPECT_NEAR(a.communication, b.communication, 1e-12) << where;
+          EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients) << where;
+        }
+      }
+    }
+}
+
+/// Blocks of layers that share parameters, or have parameters that are not trained.
+TEST(ClosedFormBlockCost, KnowsWhatIsSharedAndWhatIsFrozen) {
+  const MachineProfile machine = round_machine();
+  for (const int sharding : {0, 1, 2, 3})
+    for (const DataType type : {DataType::F32, DataType::BF16}) {
+      const Execution execution{.precision = {.activations = type}, .sharding = sharding};
+      const Network network = test::network_of_all_sorts();
+      for (const char* text : {"N1", "N2", "H2", "N2 H2", "R2", "N2 R2", "N4 | H2"}) {
+        const Decomposition root = Decomposition::parse(text);
+        for (const Block& block : fold(network)) {
+          if (check(network, block, root)) continue;
+          const std::string where = network.layer(block.root()).name + " on " + text + " in " +
+                                    name_of(type) + ", sharding " + std::to_string(sharding);
+          const Priced a = lowered(network, block, root, execution, machine),
+                       b = closed(network, block, root, execution, machine);
+          EXPECT_NEAR(a.forward, b.forward, 1e-12) << where;
+          EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
+          EXPECT_NEAR(a.update, b.update, 1e-12) << where;
           EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients) << where;
         }
       }

@@ -272,7 +272,7 @@ void ClosedTable::fill_edges() {
     for (const Axis axis : all_axes) readings.emplace_back(home, needed, axis);
     auto& [of_home, of_wanted] = sides[index];
     edge.model = std::make_unique<ClosedEdge>(ends_, edge_rates_, std::move(readings),
-                                              std::move(of_home), std::move(of_wanted), passes());
+                                              std::move(of_home), std::move(of_wanted), passes(edge.producer));
   });
 }
 
@@ -328,7 +328,7 @@ double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) co
                                           decomposition(of.to_class, to_candidate, of.to_place));
   return known->second =
              stratplan::edge_cost(edge_rates_, producer.home, consumer.inputs[of.input]).value *
-             passes();
+             passes(of.producer);
 }
 
 std::vector<double> ClosedTable::through(int edge, bool forward, std::span<const double> costs,

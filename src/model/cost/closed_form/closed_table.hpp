@@ -113,7 +113,12 @@ class ClosedTable final : public LargeTable {
     return edge_classes_[static_cast<std::size_t>(class_of_edge_[static_cast<std::size_t>(edge)])];
   }
   Decomposition decomposition_in(const Class& of, int candidate) const;
-  double passes() const { return static_cast<double>(network_.training.micro_batches); }
+  /// The number of times per step that an edge's tensor goes both ways. If its gradient is not
+  /// needed, the way forward is taken for half of both.
+  double passes(LayerIndex producer) const {
+    const double both = network_.needs_gradient(producer) ? 1 : 0.5;
+    return both * static_cast<double>(network_.training.micro_batches);
+  }
   const std::vector<double>& costs_with(const Weights& weights);
   void find_edges();
   ClosedEdge::Side side_of(const EdgeClass& edge, bool to);
