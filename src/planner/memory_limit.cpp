@@ -17,10 +17,9 @@ Bytes least_conceivable_memory(const Network& network, std::int64_t ranks,
   for (const Layer& layer : network.layers)
     if (is_contraction(layer.kind))
       largest = std::max(largest, layer.output.elements() / layer.output[Axis::N]);
-  const std::int64_t parameters =
-      network.parameter_count(Learning::Trained) *
-          (2 + optimizer_states(network.training.optimizer)) +
-      network.parameter_count(Learning::Frozen);
+  const std::int64_t parameters = network.parameter_count(Learning::Trained) *
+                                      (2 + optimizer_states(network.training.optimizer)) +
+                                  network.parameter_count(Learning::Frozen);
   const auto share = [&](std::int64_t elements, DataType type) {
     return Bytes{(elements + ranks - 1) / ranks * size_of(type)};
   };

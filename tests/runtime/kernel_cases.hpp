@@ -255,7 +255,8 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case LocalResponseBackward: return local_responses(kind);
     case DiceLoss: return of_one_shape(kind, DiceLossAttributes{.epsilon = 1e-5});
     case RunningAverage: return of_one_shape(kind, RunningAverageAttributes{.momentum = 0.1});
-    case BatchNormRunningSums: return of_one_shape(kind, NormalizationAttributes{.sets = {.batch = 6}});
+    case BatchNormRunningSums:
+      return of_one_shape(kind, NormalizationAttributes{.sets = {.batch = 6}});
     case DiceSums:
     case PreluForward:
     case PreluBackward:

@@ -16,8 +16,8 @@ LayerDecompositions uniform(const Network& network, const char* grid) {
   return uniform_plan(network, Decomposition::parse(grid)).layers;
 }
 
-void expect_equal(const test::Trained& expected, const test::Trained& found,
-                  const Network& network, const std::string& where) {
+void expect_equal(const test::Trained& expected, const test::Trained& found, const Network& network,
+                  const std::string& where) {
   const double tolerance = verification_tolerance(network);
   const VerificationResult gradients = compare(expected.gradients, found.gradients, tolerance);
   EXPECT_TRUE(gradients.passed) << where << ": " << gradients.worst_tensor << " "
@@ -34,8 +34,8 @@ void expect_equal(const test::Trained& expected, const test::Trained& found,
 TEST(ParametersOfAllSorts, AreTheSameOnAnyPlan) {
   const Network network = test::network_of_all_sorts();
   const test::Trained expected = train_two_steps(network, uniform(network, "N1"), {}, "reference");
-  for (const char* grid : {"N2", "N4", "H2", "H3 W2", "F2", "C2", "R2", "N2 H2", "F2 N2", "C2 H2",
-                           "N2 R2", "H2 F2"})
+  for (const char* grid :
+       {"N2", "N4", "H2", "H3 W2", "F2", "C2", "R2", "N2 H2", "F2 N2", "C2 H2", "N2 R2", "H2 F2"})
     expect_equal(expected, train_two_steps(network, uniform(network, grid), {}, "reference"),
                  network, grid);
 }
@@ -44,17 +44,17 @@ TEST(ParametersOfAllSorts, AreTheSameOnAnyPlan) {
 TEST(ParametersOfAllSorts, MayBeRepeatedByOneLayerAndDividedByAnother) {
   const Network network = test::network_of_all_sorts();
   const test::Trained expected = train_two_steps(network, uniform(network, "N1"), {}, "reference");
-  for (const auto& [first, second] :
-       std::vector<std::pair<const char*, const char*>>{{"N2 R2", "H4"}, {"N4", "R4"},
-                                                        {"R4", "H2 W2"}, {"R2 N2", "N2 R2"}}) {
+  for (const auto& [first, second] : std::vector<std::pair<const char*, const char*>>{
+           {"N2 R2", "H4"}, {"N4", "R4"}, {"R4", "H2 W2"}, {"R2 N2", "N2 R2"}}) {
     LayerDecompositions mixed = uniform(network, first);
     for (const char* name : {"c2", "b2", "p"})
       mixed[static_cast<std::size_t>(*network.find(name))] = Decomposition::parse(second);
     ASSERT_FALSE(check_shared(network, mixed));
     for (const int sharding : {0, 2, 3})
-      expect_equal(expected,
-                   train_two_steps(network, mixed, {.precision = {}, .sharding = sharding}, "reference"), network,
-                   fmt::format("{} and {}, sharding {}", first, second, sharding));
+      expect_equal(
+          expected,
+          train_two_steps(network, mixed, {.precision = {}, .sharding = sharding}, "reference"),
+          network, fmt::format("{} and {}, sharding {}", first, second, sharding));
   }
 }
 
@@ -85,7 +85,7 @@ TEST(SharedParameters, HaveTheSumOfTheirLayersGradients) {
         of_b + "}");
   };
   const Network apart = test::network_of(document("")),
-                shared = test::network_of(document(R"(, "parameters": {"weights": "a.weights"})") );
+                shared = test::network_of(document(R"(, "parameters": {"weights": "a.weights"})"));
   std::vector<float> sum, found;
   const auto gradient = [](test::Rank& rank, const std::string& name) {
     for (const NamedTensor& tensor : gather_parameters(rank.network, rank.program, rank.executor,

@@ -232,8 +232,8 @@ RC_GTEST_PROP(BoundedSolution, AMemoryLimitHolds, ()) {
   if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
 }
 
-/// Returns a copy of the table in which a candidate costs `of_candidate(cost, memory)`, and a pair of
-/// candidates `edge_factor` times as much.
+/// Returns a copy of the table in which a candidate costs `of_candidate(cost, memory)`, and a pair
+/// of candidates `edge_factor` times as much.
 template <class OfCandidate>
 DenseTable repriced(const DenseTable& table, const OfCandidate& of_candidate, double edge_factor) {
   DenseTable result;

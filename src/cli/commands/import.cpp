@@ -96,8 +96,8 @@ void import_model(const ImportOptions& options) {
 }
 
 constexpr const char* import_footer =
-    R"(Every command that takes a NETWORK takes model.onnx as well. Use import to see what becomes of
-the model, to change what is trained, to choose another loss, or to keep the model's weights.
+    R"(Every command that takes a NETWORK takes model.onnx as well. Use import to see what becomes
+of the model, to change what is trained, to choose another loss, or to keep the model's weights.
 Export the model for training; otherwise exporters fold batch normalization into the convolutions.
 In PyTorch (from version 2.9 on with dynamo=False):
   torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING,

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "interop/onnx/operation.hpp"
+#include "interop/onnx/operators/operation.hpp"
 #include "model/base/text.hpp"
 
 namespace stratplan::interop {

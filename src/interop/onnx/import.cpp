@@ -11,7 +11,7 @@
 #include "interop/onnx/document.hpp"
 #include "interop/onnx/fold.hpp"
 #include "interop/onnx/loss.hpp"
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 #include "interop/onnx/stand_ins.hpp"
 #include "model/base/error.hpp"
 #include "model/base/text.hpp"
@@ -313,8 +313,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
   }
 
   /// Whether an exporter wrote the file that merges initializers of equal values without a trace:
-  /// that of torch.export, unless it was told not to optimize. It names nodes "node_relu", and leaves
-  /// no Constant.
+  /// that of torch.export, unless it was told not to optimize. It names nodes "node_relu", and
+  /// leaves no Constant.
   bool merges_equals() const {
     const auto any = [this](auto is) {
       return std::any_of(model_.nodes().begin(), model_.nodes().end(), is);

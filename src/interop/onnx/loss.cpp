@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 namespace {

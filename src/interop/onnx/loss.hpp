@@ -2,7 +2,7 @@
 // The loss behind an imported model, because ONNX models have none.
 #include <string>
 
-#include "interop/onnx/operation.hpp"
+#include "interop/onnx/operators/operation.hpp"
 
 namespace stratplan::interop {
 

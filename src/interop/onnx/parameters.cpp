@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "interop/onnx/operation.hpp"
+#include "interop/onnx/operators/operation.hpp"
 #include "model/base/error.hpp"
 
 namespace stratplan::interop {

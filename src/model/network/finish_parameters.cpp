@@ -51,7 +51,8 @@ class Finishing {
   }
 
   void take_parameter(const FirstUse& use) {
-    const ParameterIndex at = network_.layer(use.layer).declared[static_cast<std::size_t>(use.role)];
+    const ParameterIndex at =
+        network_.layer(use.layer).declared[static_cast<std::size_t>(use.role)];
     if (at < 0) return;
     Parameter& parameter = network_.parameters[static_cast<std::size_t>(at)];
     auto& first = first_[static_cast<std::size_t>(at)];
@@ -85,9 +86,9 @@ class Finishing {
   void check_users() const {
     for (std::size_t i = 0; i < network_.parameters.size(); ++i)
       if (network_.parameters[i].users.empty())
-        throw InputError(file_, fmt::format("/parameters/{}", i),
-                         fmt::format("no layer has a parameter named {}",
-                                     network_.parameters[i].name));
+        throw InputError(
+            file_, fmt::format("/parameters/{}", i),
+            fmt::format("no layer has a parameter named {}", network_.parameters[i].name));
   }
 
   /// Two parameters with one name would be one tensor of a checkpoint.
@@ -109,8 +110,8 @@ class Finishing {
   void find_gradients() {
     const auto count = [&](Learning learning) { return network_.parameter_count(learning); };
     network_.passes_gradient.assign(network_.layers.size(), false);
-    const bool none = count(Learning::Trained) + count(Learning::Frozen) +
-                          count(Learning::Constant) == 0;
+    const bool none =
+        count(Learning::Trained) + count(Learning::Frozen) + count(Learning::Constant) == 0;
     for (LayerIndex index = 0; index < network_.size(); ++index) {
       const Layer& layer = network_.layer(index);
       if (layer.is_data()) continue;
@@ -147,8 +148,8 @@ void freeze(Network& network, const std::vector<std::string>& patterns) {
         const std::string name = network.parameter_name(index, role);
         if (network.layer(index).is_implied(role) || !matches_pattern(name, pattern)) continue;
         found = true;
-        ParameterIndex& at =
-            network.layers[static_cast<std::size_t>(index)].declared[static_cast<std::size_t>(role)];
+        ParameterIndex& at = network.layers[static_cast<std::size_t>(index)]
+                                 .declared[static_cast<std::size_t>(role)];
         if (at < 0) {
           at = static_cast<ParameterIndex>(network.parameters.size());
           network.parameters.push_back({.name = name});

@@ -130,9 +130,10 @@ struct UpsampleLayer {
 
 /// The attributes of one layer. A Pointwise layer holds an Activation, a Binary layer a
 /// BinaryFunction, and a LocalResponseNorm a LocalResponse.
-using LayerAttributes = std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer,
-                                     PadLayer, NormalizationLayer, DiceLayer, DropoutLayer,
-                                     UpsampleLayer, Activation, BinaryFunction, LocalResponse, PReluLayer>;
+using LayerAttributes =
+    std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer, PadLayer,
+                 NormalizationLayer, DiceLayer, DropoutLayer, UpsampleLayer, Activation,
+                 BinaryFunction, LocalResponse, PReluLayer>;
 // Planning copies networks often, so copies of attributes must be cheap.
 static_assert(std::is_trivially_copyable_v<LayerAttributes>);
 

@@ -25,7 +25,7 @@ struct Network {
   double running_momentum = 0;
   /// Optimizer and micro-batches. The plan or the command line sets them, never a network file.
   Training training;
-  std::vector<Layer> layers;         ///< shapes count the samples of one micro-batch on axis N
+  std::vector<Layer> layers;            ///< shapes count the samples of one micro-batch on axis N
   std::vector<Parameter> parameters{};  ///< the declared ones; all others have default properties
   std::vector<RunningNames> running{};  ///< declared names of running statistics
   std::vector<StateBuffer> buffers{};

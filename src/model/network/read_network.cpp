@@ -378,9 +378,10 @@ Network read_imported(const ImportedModel& model, const std::string& file,
     network.notes.push_back(fmt::format(
         "batch normalization takes its statistics over {}; the option --statistics of plan, or "
         "statistics_samples in the network file, changes it",
-        network.local_statistics                          ? "each rank's own samples"
-        : network.statistics_samples == network.batch ? "the whole batch"
-                                                      : counted(network.statistics_samples, "sample")));
+        network.local_statistics ? "each rank's own samples"
+        : network.statistics_samples == network.batch
+            ? "the whole batch"
+            : counted(network.statistics_samples, "sample")));
   return network;
 }
 

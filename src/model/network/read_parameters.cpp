@@ -72,9 +72,9 @@ void ParameterReader::read_declaration(const Json& json, const std::string& poin
     for (LayerIndex index = 0; index < network.size(); ++index)
       for (const auto& [role, shape] : network.layer(index).parameters())
         known.push_back(network.parameter_name(index, role));
-    throw InputError(file_, pointer + "/name",
-                     fmt::format("no layer has a parameter named {}{}", name,
-                                 suggestion(name, known)));
+    throw InputError(
+        file_, pointer + "/name",
+        fmt::format("no layer has a parameter named {}{}", name, suggestion(name, known)));
   }
   Parameter& parameter = parameters_[static_cast<std::size_t>(found->second)];
   if (json.contains("value")) {

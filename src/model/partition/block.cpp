@@ -55,10 +55,11 @@ std::optional<Rejection> check_whole(const Network& network, LayerIndex index,
     if (!network.is_shared(index, role)) continue;
     const DimList split = of_parameter(made, role).dims_with(Role::Block);
     if (!split.empty())
-      return Rejection{fmt::format("layer {}: {} would be split along {}, but a search keeps "
-                                   "parameters that layers share whole on every rank",
-                                   network.layer(index).name, network.parameter_name(index, role),
-                                   dim_letters[static_cast<std::size_t>(split[0])])};
+      return Rejection{
+          fmt::format("layer {}: {} would be split along {}, but a search keeps "
+                      "parameters that layers share whole on every rank",
+                      network.layer(index).name, network.parameter_name(index, role),
+                      dim_letters[static_cast<std::size_t>(split[0])])};
   }
   return {};
 }
@@ -88,8 +89,8 @@ std::optional<Rejection> check_shared(const Network& network,
         continue;
       return Rejection{fmt::format(
           "layers {} and {} share {}, so they must split it alike, but {} and {} do not",
-          network.layer(first).name, network.layer(index).name,
-          network.parameter_name(index, role), there.text(), here.text())};
+          network.layer(first).name, network.layer(index).name, network.parameter_name(index, role),
+          there.text(), here.text())};
     }
   return {};
 }

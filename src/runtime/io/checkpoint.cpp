@@ -148,8 +148,8 @@ void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const 
       if (buffer_of(slice, part.part) >= 0 &&
           network.learning(slice.layer, slice.what) != Learning::Constant)
         upload_block(program, slice, part.part,
-                   tensors.block(part.prefix + slice.name(network), slice.region, slice.global),
-                   executor);
+                     tensors.block(part.prefix + slice.name(network), slice.region, slice.global),
+                     executor);
   for (const RunningStatistics& running : program.running) {
     std::vector<float> both;
     for (const std::string& name : network.running_names(running.layer))

@@ -178,10 +178,9 @@ std::vector<NamedTensor> gather_running_statistics(const Network& network, const
   for (LayerIndex layer = network.size() - 1; layer >= 0; --layer) {
     if (!network.keeps_running(layer) || network.first_running_user(layer) != layer) continue;
     const auto held = std::ranges::find(program.running, layer, &RunningStatistics::layer);
-    all.push_back(
-        held != program.running.end()
-            ? *held
-            : RunningStatistics{layer, {}, network.layer(layer).parameters()[0].second});
+    all.push_back(held != program.running.end()
+                      ? *held
+                      : RunningStatistics{layer, {}, network.layer(layer).parameters()[0].second});
     const RunningStatistics& running = all.back();
     const std::int64_t channels = running.region.elements();
     std::vector<float> both(static_cast<std::size_t>(2 * channels));
@@ -195,8 +194,9 @@ std::vector<NamedTensor> gather_running_statistics(const Network& network, const
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const RunningStatistics& running = all[i / 2];
-    tensors.push_back(
-        {network.running_names(running.layer)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
+    tensors.push_back({network.running_names(running.layer)[i % 2],
+                       {running.global[Axis::C]},
+                       std::move(whole[i])});
   }
   return tensors;
 }

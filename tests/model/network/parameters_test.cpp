@@ -43,8 +43,8 @@ TEST(Parameters, AreNamedByTheirLayerOrAsDeclared) {
 }
 
 TEST(Parameters, GradientsEndBeforeTheFirstTrainedLayer) {
-  const Network network = test::network_of(
-      test::document_of(two_convolutions("", "")), {.freeze = {"a.*"}});
+  const Network network =
+      test::network_of(test::document_of(two_convolutions("", "")), {.freeze = {"a.*"}});
   EXPECT_FALSE(network.needs_gradient(*network.find("x")));
   EXPECT_FALSE(network.needs_gradient(*network.find("a")));
   EXPECT_TRUE(network.needs_gradient(*network.find("b")));
@@ -79,32 +79,55 @@ struct BadRow {
 TEST(Parameters, ThatCannotBeAreRefused) {
   const std::string named = R"(, "parameters": {"weights": "w"})";
   const std::vector<BadRow> rows{
-      {"another shape", two_convolutions(named, R"(, "groups": 3, "parameters": {"weights": "w"})"),
-       "", {}, "layers can share a parameter only if"},
-      {"another role",
-       two_convolutions(R"(, "bias": true, "parameters": {"bias": "w"})", named), "", {},
+      {"another shape",
+       two_convolutions(named, R"(, "groups": 3, "parameters": {"weights": "w"})"),
+       "",
+       {},
        "layers can share a parameter only if"},
-      {"nobody's", two_convolutions("", ""),
-       R"("parameters": [{"name": "a.weight", "trainable": false}], )", {},
+      {"another role",
+       two_convolutions(R"(, "bias": true, "parameters": {"bias": "w"})", named),
+       "",
+       {},
+       "layers can share a parameter only if"},
+      {"nobody's",
+       two_convolutions("", ""),
+       R"("parameters": [{"name": "a.weight", "trainable": false}], )",
+       {},
        "/parameters/0/name: no layer has a parameter named a.weight; did you mean"},
-      {"twice", two_convolutions("", ""),
-       R"("parameters": [{"name": "a.weights"}, {"name": "a.weights"}], )", {},
+      {"twice",
+       two_convolutions("", ""),
+       R"("parameters": [{"name": "a.weights"}, {"name": "a.weights"}], )",
+       {},
        "/parameters/1/name: an earlier entry has the same name"},
-      {"too few values", two_convolutions("", ""),
-       R"("parameters": [{"name": "a.weights", "value": [1, 2]}], )", {},
+      {"too few values",
+       two_convolutions("", ""),
+       R"("parameters": [{"name": "a.weights", "value": [1, 2]}], )",
+       {},
        "expected 1 or 81 values of the constant a.weights, found 2"},
-      {"a trainable constant", two_convolutions("", ""),
-       R"("parameters": [{"name": "a.weights", "value": 1, "trainable": true}], )", {},
+      {"a trainable constant",
+       two_convolutions("", ""),
+       R"("parameters": [{"name": "a.weights", "value": 1, "trainable": true}], )",
+       {},
        "is a constant, so it is not trainable"},
-      {"a name of two tensors", two_convolutions(R"(, "parameters": {"weights": "b.weights"})", ""),
-       "", {}, "the parameter b.weights has the same name as one of layer a"},
+      {"a name of two tensors",
+       two_convolutions(R"(, "parameters": {"weights": "b.weights"})", ""),
+       "",
+       {},
+       "the parameter b.weights has the same name as one of layer a"},
       {"half of the running statistics",
-       R"({"name": "a", "kind": "batch_norm", "parameters": {"running_mean": "m"}})", "", {},
+       R"({"name": "a", "kind": "batch_norm", "parameters": {"running_mean": "m"}})",
+       "",
+       {},
        "expected names of both running_mean and running_var"},
       {"running statistics of a convolution",
-       two_convolutions(R"(, "parameters": {"running_mean": "m"})", ""), "", {},
+       two_convolutions(R"(, "parameters": {"running_mean": "m"})", ""),
+       "",
+       {},
        "only a layer of kind batch_norm has running statistics"},
-      {"a pattern without match", two_convolutions("", ""), "", {.freeze = {"c.*"}},
+      {"a pattern without match",
+       two_convolutions("", ""),
+       "",
+       {.freeze = {"c.*"}},
        "--freeze c.*: no parameter has a name that matches"},
   };
   for (const BadRow& row : rows)

@@ -307,8 +307,7 @@ class FusionFold : public PassSink {
   void gather_and_convert() {
     const LayerIndex head = site_.fusion.head;
     const bool come_and_go = schedule_.shares(bucket_, 3),
-               narrow = schedule_.converts() &&
-                        slices_.front().what == ParameterRole::Weights;
+               narrow = schedule_.converts() && slices_.front().what == ParameterRole::Weights;
     for (const Phase phase : {Phase::Forward, Phase::Backward}) {
       phase_ = phase;
       if (come_and_go) schedule_.gather(bucket_, head, Stream::Halo, *this);

@@ -271,8 +271,9 @@ void ClosedTable::fill_edges() {
     std::vector<AxisReading> readings;
     for (const Axis axis : all_axes) readings.emplace_back(home, needed, axis);
     auto& [of_home, of_wanted] = sides[index];
-    edge.model = std::make_unique<ClosedEdge>(ends_, edge_rates_, std::move(readings),
-                                              std::move(of_home), std::move(of_wanted), passes(edge.producer));
+    edge.model =
+        std::make_unique<ClosedEdge>(ends_, edge_rates_, std::move(readings), std::move(of_home),
+                                     std::move(of_wanted), passes(edge.producer));
   });
 }
 

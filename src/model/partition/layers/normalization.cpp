@@ -99,8 +99,7 @@ void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes
   add_up.kept = reduce.kept = true;
   passes.add(add_up);
   passes.add(reduce);
-  if (site.network.momentum_of(site.fusion.head) > 0)
-    contribute_moments(site, group.sets, passes);
+  if (site.network.momentum_of(site.fusion.head) > 0) contribute_moments(site, group.sets, passes);
 }
 
 /// Makes the sums that have the running mean and variance as their moments.
@@ -108,8 +107,8 @@ void running_statistics(const Site& site, const StatisticsGroup& group, PassSink
   Kernel kernel = site.kernel(BatchNormRunningSums);
   kernel.as<NormalizationAttributes>().sets = group.sets;
   const Use sums = site.tensor(Sums);
-  passes.declare(sums, {"sums", TensorClass::Statistics, flat(2 * kernel.x[Axis::C]),
-                        DataType::F64, Occasion::Each, true});
+  passes.declare(sums, {"sums", TensorClass::Statistics, flat(2 * kernel.x[Axis::C]), DataType::F64,
+                        Occasion::Each, true});
   Pass pass = site.run(kernel, {site.of(Use::Role::Running)}, {sums});
   pass.kept = true;
   passes.add(pass);

@@ -32,8 +32,8 @@ struct Site {
     return network.layer(network.layer(index).inputs[input]).kind == LayerKind::Input;
   }
   bool reads_data(std::size_t input = 0) const { return reads_data(fusion.head, input); }
-  /// Whether the gradient of an input is needed. It is not if the input comes from an input layer, or
-  /// from layers that training does not change.
+  /// Whether the gradient of an input is needed. It is not if the input comes from an input layer,
+  /// or from layers that training does not change.
   bool wants_gradient(LayerIndex index, std::size_t input) const {
     return network.needs_gradient(network.layer(index).inputs[input]);
   }

@@ -55,9 +55,9 @@ class Lowering : public PassSink {
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     /// by ParameterRole: buffers of gradients that are not the parameter's own (own_gradient)
     std::map<ParameterRole, BufferId> other_gradients;
-    LayerIndex head = -1;                 ///< the head of the layer's fusion
-    Fusion fusion;                        ///< set if the layer is a head
-    InteriorSplit split;                  ///< the layer runs in pieces if `interior` is not empty
+    LayerIndex head = -1;  ///< the head of the layer's fusion
+    Fusion fusion;         ///< set if the layer is a head
+    InteriorSplit split;   ///< the layer runs in pieces if `interior` is not empty
     /// parts of the needed input that are still on their way, and the buffers that receive them
     std::vector<std::pair<Region, BufferId>> arriving;
     bool recomputed = false;              ///< the output has been recomputed in this backward phase

@@ -101,8 +101,8 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
       const Parameter* declared = network_.declared(index, slice.what);
       const bool elsewhere =
           declared && declared->shared() && declared->users.front() != users.front();
-      PlacedBucket& placed = bucket_of(members_of(index, slice.what),
-                                       network_.trains(index, slice.what), elsewhere);
+      PlacedBucket& placed =
+          bucket_of(members_of(index, slice.what), network_.trains(index, slice.what), elsewhere);
       Bucket& bucket = placed.bucket;
       const std::size_t p = program.parameters.size();
       state(index).parameters.push_back(p);
@@ -237,9 +237,7 @@ Lowering::PlacedBucket& Lowering::placed_bucket(std::size_t p) {
 /// Returns the buffer of a tensor that belongs to a parameter or to a bucket.
 BufferId Lowering::parameter_buffer(const Use& use) {
   using enum Use::Role;
-  const auto parameter = [&] {
-    return place_of(use.layer, static_cast<ParameterRole>(use.which));
-  };
+  const auto parameter = [&] { return place_of(use.layer, static_cast<ParameterRole>(use.which)); };
   switch (use.role) {
     case Parameter: return value_of(parameter());
     case ConvertedWeights: return weights_of(use.layer);
@@ -348,8 +346,7 @@ BufferId Lowering::weights_of(LayerIndex index) {
 bool Lowering::contributes(LayerIndex index, ParameterRole role) const {
   if (!network_.is_shared(index, role)) return true;
   const Distribution& tensor = distribution_of(index, role);
-  return tensor.group(state(index).rank, tensor.dims_with(Role::Redundant)).front() ==
-         program.rank;
+  return tensor.group(state(index).rank, tensor.dims_with(Role::Redundant)).front() == program.rank;
 }
 
 /// Whether a kernel makes nothing but gradients to which this rank does not contribute.

@@ -39,10 +39,9 @@ Bytes ParameterSchedule::persistent(const Bucket& bucket) const {
     return shares(bucket, stage) ? bucket.share : bucket.elements;
   };
   const bool puts_aside = network_.training.micro_batches > 1 && !shares(bucket, 2);
-  return Bytes{size_of(DataType::F32)} *
-         (bucket.trained
-              ? kept(3) + kept(2) + kept(1) * states() + (puts_aside ? bucket.elements : 0)
-              : kept(3));
+  return Bytes{size_of(DataType::F32)} * (bucket.trained ? kept(3) + kept(2) + kept(1) * states() +
+                                                               (puts_aside ? bucket.elements : 0)
+                                                         : kept(3));
 }
 
 void ParameterSchedule::divide(Bucket& bucket) const {

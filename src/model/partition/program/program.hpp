@@ -126,7 +126,7 @@ inline bool communicates(const Op& op) {
 struct ParameterSlice {
   ParameterRole what = ParameterRole::Weights;
   LayerIndex layer = -1;  ///< the first layer that reads the parameter
-  Region region;  ///< in `global`, which is Layer::weights() or (1, C, 1, 1, 1)
+  Region region;          ///< in `global`, which is Layer::weights() or (1, C, 1, 1, 1)
   Shape global;
   BufferId value = -1;
   BufferId gradient = -1;     ///< -1 if the parameter is not trained
@@ -145,7 +145,7 @@ struct ParameterSlice {
 /// channels in `region`.
 struct RunningStatistics {
   LayerIndex layer = -1;  ///< the first layer that has these statistics
-  Region region;  ///< (1, C, 1, 1, 1), as for the layer's parameters
+  Region region;          ///< (1, C, 1, 1, 1), as for the layer's parameters
   Shape global;
   BufferId value = -1;
 };

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "interop/onnx/extents.hpp"
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 namespace {

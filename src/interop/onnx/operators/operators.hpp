@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "interop/onnx/operation.hpp"
+#include "interop/onnx/operators/operation.hpp"
 
 namespace stratplan::interop {
 

@@ -1,4 +1,4 @@
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 

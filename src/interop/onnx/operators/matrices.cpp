@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "interop/onnx/extents.hpp"
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 #include "model/network/limits.hpp"
 
 namespace stratplan::interop {
@@ -147,8 +147,8 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
   return parameters;
 }
 
-/// Reports weights that look like a fixed kernel, for example a blur: those of a convolution of each
-/// channel alone, with equal filters. Training hardly ever leaves two filters equal.
+/// Reports weights that look like a fixed kernel, for example a blur: those of a convolution of
+/// each channel alone, with equal filters. Training hardly ever leaves two filters equal.
 void report_fixed_kernel(const Operation& op, const Constant& weights) {
   const Extents& extents = weights.extents();
   const std::int64_t filters = extents[0],
@@ -181,8 +181,8 @@ Constant weights_for(const Operation& op, const Tensor& x) {
 }
 
 /// Whether the exporter seems to have folded the layer behind the convolution into it.
-/// TorchScript's exporter then computes the bias. That of torch.export gives the output the name of the other
-/// layer's output, which is one of several outputs for a batch normalization.
+/// TorchScript's exporter then computes the bias. That of torch.export gives the output the name of
+/// the other layer's output, which is one of several outputs for a batch normalization.
 bool seems_folded(const Operation& op) {
   const auto bias = op.optional_constant(2);
   return (bias && bias->origin() == Origin::Stored && is_made_by_exporter(*bias)) ||

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "interop/onnx/extents.hpp"
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 namespace {

@@ -1,4 +1,4 @@
-#include "interop/onnx/operation.hpp"
+#include "interop/onnx/operators/operation.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "interop/onnx/operators.hpp"
+#include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
 namespace {
