@@ -87,7 +87,7 @@ void set_parameters(const Network& network, const Program& program, const Tensor
     executor.upload(slice.value, to_channels_last(tensors.at(slice.name(network))).data());
   for (const RunningStatistics& running : program.running) {
     std::vector<float> both;
-    for (const std::string& name : running_names(running, network))
+    for (const std::string& name : network.running_names(running.layer))
       std::ranges::copy(tensors.at(name).values, std::back_inserter(both));
     executor.upload(running.value, both.data());
   }
