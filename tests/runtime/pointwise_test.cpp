@@ -86,6 +86,7 @@ const std::map<std::string_view, std::function<double(double, pointwise::Constan
          [](double x, auto) {
            return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3))));
          }},
+        {"linear", [](double x, const auto& c) { return c[0] * x + c[1]; }},
         {"square", [](double x, auto) { return std::pow(x, 2); }},
     };
 

@@ -41,8 +41,8 @@ inline Network network_of_all_sorts(const Training& training = {}) {
       {"name": "p", "kind": "prelu", "one_slope": true},
       {"name": "mul", "kind": "convolution", "filters": 8, "groups": 8, "kernel": 1},
       {"name": "b3", "kind": "batch_norm", "affine": "none", "momentum": 0.3},
-      {"name": "b4", "kind": "batch_norm", "statistics": "running"},
       {"name": "i1", "kind": "instance_norm", "affine": "scale"},
+      {"name": "b4", "kind": "batch_norm", "statistics": "running"},
       {"name": "c3", "kind": "convolution", "filters": 8, "kernel": 3, "padding": 1,
        "parameters": {"weights": "w"}})";
   return network_of(document_of(layers, R"("parameters": [

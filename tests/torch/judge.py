@@ -155,6 +155,7 @@ KINDS = {
     "sqrt": lambda a, x, p, run: torch.sqrt(x[0]),
     "square": lambda a, x, p, run: torch.square(x[0]),
     "gelu": lambda a, x, p, run: F.gelu(x[0]),
+    "linear": lambda a, x, p, run: a["constants"][0] * x[0] + a["constants"][1],
     "gelu_tanh": lambda a, x, p, run: F.gelu(x[0], approximate="tanh"),
     "prelu": lambda a, x, p, run: F.prelu(x[0], p["slope"]),
     "clip": lambda a, x, p, run: torch.clamp(x[0], *a["constants"]),

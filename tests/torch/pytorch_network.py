@@ -290,6 +290,10 @@ class Builder:
     def gelu_tanh(self, _, __):
         return nn.GELU(approximate="tanh")
 
+    def linear(self, layer, _):
+        factor, summand = layer.get("factor", 1.0), layer.get("summand", 0.0)
+        return Function(lambda x: factor * x + summand)
+
     def prelu(self, _, shape):
         return nn.PReLU(shape[0])
 

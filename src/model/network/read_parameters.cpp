@@ -97,11 +97,11 @@ void ParameterReader::finish(Network& network) {
   const Json& declarations = document_.contains("parameters") ? document_["parameters"] : none;
   std::set<std::string> wanted, seen;
   for (const Json& each : declarations) wanted.insert(each["name"].get<std::string>());
-  for (Layer& layer : network.layers)  // declare the parameters that the document names by default
+  for (Layer& layer : network.layers)  // the document may use the names that parameters have anyway
     for (const auto& [role, shape] : layer.parameters()) {
       ParameterIndex& at = layer.declared[static_cast<std::size_t>(role)];
       const std::string name = fmt::format("{}.{}", layer.name, name_of(role));
-      if (at < 0 && wanted.contains(name)) at = index_of(name);
+      if (at < 0 && (wanted.contains(name) || index_.contains(name))) at = index_of(name);
     }
   network.parameters = parameters_;
   for (std::size_t i = 0; i < declarations.size(); ++i) {

@@ -58,8 +58,9 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
       {"/batch", "null",
        "net.json: at /batch: expected an integer from 1 to 2147483647, found null"},
       {"/name", "\"\"", "net.json: at /name: expected a non-empty string, found \"\""},
-      {"/schema_version", "2",
-       "net.json: at /schema_version: expected schema version 1 of network.json, found version 2"},
+      {"/schema_version", "3",
+       "net.json: at /schema_version: expected schema version 1 to 2 of network.json, found "
+       "version 3"},
   };
   for (const Offence& row : table) {
     Json document = network;
