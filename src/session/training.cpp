@@ -344,6 +344,7 @@ class Inference {
         data_(request, program_, communicator, log_),
         executor_(network_, program_, device_.backend(), device_.communicator(program_),
                   data_.source(), request.settings) {
+    initialize_parameters(network_, program_, request.settings.seed, executor_);  // constants
     if (request.weights.empty())
       restore(request);
     else

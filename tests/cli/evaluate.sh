@@ -38,7 +38,7 @@ expect 3 "expected a folder of checkpoints" "${evaluate[@]}" --checkpoint "$scra
 expect 3 "has network normalized, this run has small" "${evaluate[@]}" --checkpoint "$scratch/trained"
 sed '/running_momentum/d' "$data/normalized.json" >"$scratch/forgetful.json"
 expect 0 "" sp plan "$scratch/forgetful.json" -n 1 -o "$scratch/forgetful_plan.json"
-expect 3 "/running_momentum.*needs running statistics" sp run "$scratch/forgetful_plan.json" --evaluate --checkpoint "$scratch/state"
+expect 3 "/running_momentum.*needs the running statistics of layer" sp run "$scratch/forgetful_plan.json" --evaluate --checkpoint "$scratch/state"
 
 # Shipped networks keep running statistics, whether the batch runs whole or in micro-batches.
 expect 0 "" sp plan tiny -n 1 -b 64 -o "$scratch/tiny.json"
