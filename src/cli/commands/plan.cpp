@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/execution_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
@@ -39,7 +40,7 @@ struct PlanOptions {
 
 Decomposition parse_decomposition(const std::string& text) {
   try {
-    const Decomposition parsed = Decomposition::parse(text);
+    Decomposition parsed = Decomposition::parse(text);
     if (parsed.ranks != Ranks())
       throw std::invalid_argument(fmt::format(
           "\"{}\" lists ranks; leave the list out, because a plan uses all its ranks", text));

@@ -36,7 +36,7 @@ void ParameterReader::read_layer(const Json& json, const std::string& pointer, L
   for (const auto& [role_name, name] : names.items()) {
     if (role_name == running_mean || role_name == running_var) {
       if (layer.kind != LayerKind::BatchNorm)
-        throw InputError(file_, pointer + "/parameters/" + role_name,
+        throw InputError(file_, fmt::format("{}/parameters/{}", pointer, role_name),
                          "only a layer of kind batch_norm has running statistics");
       continue;
     }
