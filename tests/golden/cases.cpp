@@ -56,6 +56,7 @@ constexpr std::array network_rows{
     NetworkRow{"every_kind", 12, 2},
     NetworkRow{"dice", 12, 2},
     NetworkRow{"gates", 12, 2},
+    NetworkRow{"parameters", 12, 2},
 };
 
 /// Returns all networks, which are read at the first call.
