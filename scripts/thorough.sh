@@ -28,9 +28,14 @@ declare -A about=(
   [kills]="ranks killed and stopped at random points"
   [golden]="the whole golden record, release build"
   [benchmarks]="one build's benchmarks, run twice: median distance of the ratio from 1"
+  [imports]="training of imported models against PyTorch in double precision"
+  [zoo-torchvision]="10 models of torchvision, imported and verified"
+  [zoo-timm]="10 models of timm, imported and verified"
+  [zoo-monai]="10 models of MONAI, imported and verified"
   [coverage]="lines of src that the tests run, without slow ones"
 )
-parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks coverage)
+parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports
+  zoo-torchvision zoo-timm zoo-monai coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
 bench() {
@@ -59,6 +64,18 @@ other() {
     cmake --build "build/$1" && passed --test-dir "build/$1" -LE slow
 }
 
+release() { cmake --preset release && cmake --build --preset release; }
+# Both checks of imports stop before the limit, and go on in the next run on the same commit.
+imports() {
+  scripts/install_packages.sh tests && release &&
+    tests/imports/check_models.py build/release/stratplan --seconds 1200
+}
+zoo() {
+  local python
+  release && python=$(scripts/python_models.sh "${XDG_CACHE_HOME:-$HOME/.cache}/stratplan-python") &&
+    "$python" tests/imports/check_zoo.py build/release/stratplan "$1" --seconds 900
+}
+
 run_part() {
   case $1 in
     tidy-*) tidy_part "${1#tidy-}" ;;
@@ -74,6 +91,8 @@ run_part() {
     golden) bench && scripts/golden.sh build/bench compare ;;
     benchmarks) bench && tests/bench/compare_builds.py build/bench/stratplan_benchmarks \
       build/bench/stratplan_benchmarks --rounds 1 --most 0.05 ;;
+    imports) imports ;;
+    zoo-*) zoo "${1#zoo-}" ;;
     coverage) coverage ;;
     *) echo "unknown part $1; scripts/thorough.sh --list prints all parts" ; return 2 ;;
   esac

@@ -45,6 +45,10 @@ import wire
 SEEDS, FARTHER, ROUNDING, CLASSES = range(1, 6), 3, 1e-6, 5
 
 
+class Unjudged(Exception):
+    """A model was imported, but cannot be trained on its data."""
+
+
 class Draw:
     """One draw of a case: a module with its data, exported and imported, and PyTorch's records."""
 
@@ -63,7 +67,7 @@ class Draw:
         self.take_statistics(wire.model(path).constants)
         self.imported = program.import_model(options.program, path, folder, case.loss)
         if len(samples) > 1:
-            raise program.Failed("imports, but data sets have one input")
+            raise Unjudged(f"imported with {len(samples)} inputs, but a data set has one")
         self.initial = training.snapshot(
             [*self.module.named_parameters(), *training.tracked(self.module)]
         )
@@ -235,6 +239,8 @@ def judge(options, name):
                 row["smooth"] = judge_copy(options, case, True, pathlib.Path(folder) / "smooth")
         except program.Failed as failure:
             row["refused"] = str(failure)
+        except Unjudged as failure:
+            row["unjudged"] = str(failure)
     return {**row, "passed": has_passed(row, case)}
 
 
@@ -243,7 +249,7 @@ def has_passed(row, case):
     if "refused" in row:
         return bool(case.refused and re.search(case.refused, row["refused"]))
     copies = [row[kind] for kind in ("plain", "smooth") if kind in row]
-    return all(
+    return bool(copies) and all(
         each["parameters"] == each["pytorch"]
         and not each["names"]
         and all(worst <= 1 for worst, _ in each["plans"].values())
@@ -259,8 +265,8 @@ def result(row):
 
 def faults(row):
     """Yields what is wrong with a row, a text for each."""
-    if "refused" in row:
-        yield row["refused"]
+    if "plain" not in row:
+        yield row.get("refused") or row["unjudged"]
         return
     plain = row["plain"]
     if plain["parameters"] != plain["pytorch"]:
@@ -280,7 +286,7 @@ def faults(row):
 
 def figure(row, plan):
     """Returns the greatest distance under a plan, in units of the limit."""
-    if "refused" in row:
+    if "plain" not in row:
         return ""
     worst = max(row[kind]["plans"][plan][0] for kind in ("plain", "smooth") if kind in row)
     return "error" if math.isinf(worst) else f"{worst:.2g}"
