@@ -84,8 +84,7 @@ std::optional<Rejection> check_shared(const Network& network,
       if (first == index) continue;
       const Decomposition &here = decompositions[static_cast<std::size_t>(index)],
                           &there = decompositions[static_cast<std::size_t>(first)];
-      if (here == there ||
-          regions_of(network, index, role, here) == regions_of(network, first, role, there))
+      if (regions_of(network, index, role, here) == regions_of(network, first, role, there))
         continue;
       return Rejection{fmt::format(
           "layers {} and {} share {}, so they must split it alike, but {} and {} do not",

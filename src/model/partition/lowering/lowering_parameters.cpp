@@ -359,7 +359,8 @@ bool Lowering::has_no_use(const KernelPass& pass) const {
 
 /// Returns the buffer into which a layer's kernel writes its gradient of a parameter. The first
 /// layer that contributes writes the parameter's own gradient. Gradients of other layers are added
-/// to it. Once all layers are done, everybody reads that sum. A kernel may write the gradient of a parameter that is not trained, which no op reads.
+/// to it. Once all layers are done, everybody reads that sum. A kernel may write the gradient of a
+/// parameter that is not trained, which no op reads.
 BufferId Lowering::gradient_buffer(LayerIndex index, ParameterRole role) {
   const std::size_t p = place_of(index, role);
   const GradientSum& sum = gradient_sums_[p];
