@@ -266,6 +266,7 @@ inline LayerIndex into_domain(NetworkBuilder& net, PointwiseFunction function, L
 /// Returns the function with its usual constants, or with limits that some elements exceed.
 inline Activation tested(PointwiseFunction function) {
   if (function == PointwiseFunction::Clip) return {function, {-0.3, 0.6}};
+  if (function == PointwiseFunction::Linear) return {function, {1.5, -0.25}};  // usually x itself
   return {function, usual_constants(function)};
 }
 
