@@ -15,7 +15,7 @@ namespace {
 using enum Table::Align;
 
 std::string treatment_of(const ImportedParameter& parameter) {
-  return parameter.running ? "running" : std::string(name_of(parameter.treatment));
+  return parameter.running ? "running" : std::string(name_of(parameter.learning));
 }
 
 /// Returns the roles of a parameter with the layers that read it: "weights of conv1, conv2".
@@ -34,7 +34,7 @@ std::string uses_of(const ImportedParameter& parameter, std::size_t most) {
 }
 
 bool is_exceptional(const ImportedParameter& parameter) {
-  return parameter.treatment != Treatment::Trainable || parameter.uses.size() > 1;
+  return parameter.learning != Learning::Trained || parameter.uses.size() > 1;
 }
 
 std::string totals_of(const ImportReport& report) {
@@ -45,9 +45,9 @@ std::string totals_of(const ImportReport& report) {
         [&](const ImportedParameter& each) { return treatment_of(each) == treatment; });
   };
   Table table{{{"parameters", Left}, {"tensors"}, {"numbers"}, {"", Left}}, {}};
-  const auto row = [&](const char* treatment, std::int64_t numbers, const char* meaning) {
-    if (const auto count = tensors(treatment); count > 0)
-      table.rows.push_back({treatment, std::to_string(count), std::to_string(numbers), meaning});
+  const auto row = [&](const char* learning, std::int64_t numbers, const char* meaning) {
+    if (const auto count = tensors(learning); count > 0)
+      table.rows.push_back({learning, std::to_string(count), std::to_string(numbers), meaning});
   };
   row("trainable", totals.trainable, "");
   row("frozen", totals.frozen, "keep their values");

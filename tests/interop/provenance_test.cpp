@@ -354,7 +354,7 @@ TEST(Provenance, OptionsDecideOverATensor) {
   model.output("y");
   const auto treatment = [&](const ImportRequest& request) {
     for (const ImportedParameter& row : imported(model, request).report.parameters)
-      if (row.uses[0].layer == "y") return std::string(name_of(row.treatment));
+      if (row.uses[0].layer == "y") return std::string(name_of(row.learning));
     return std::string();
   };
   EXPECT_EQ(treatment({}), "trainable");

@@ -518,9 +518,7 @@ inline void ProgramRun::finish() {
     const Program& program = programs_[static_cast<std::size_t>(rank)];
     for (const ParameterSlice& slice : program.parameters) {
       const std::string name = "rank " + std::to_string(rank) + ", " + slice.name(network_) + ": ";
-      const LayerDistributions& here = values_.of(slice.layer);
-      const Distribution& parameter =
-          slice.what == ParameterRole::Weights ? *here.weights : *here.channels;
+      const Distribution& parameter = values_.of(slice.layer).parameter(slice.what);
       expect(slice.region == parameter.owned(rank) && slice.global == parameter.shape,
              name + "another region or shape than its distribution's");
       double gradient = 0;

@@ -73,19 +73,18 @@ bool is_given(const std::string& name) {
                       [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
-std::string option_of(Treatment treatment) {
+std::string option_of(Learning learning) {
   constexpr std::array<const char*, 3> options{"--trainable", "--freeze", "--constant"};
-  return options[static_cast<std::size_t>(treatment)];
+  return options[static_cast<std::size_t>(learning)];
 }
 
 Decisions::Decisions(const ImportRequest& request) {
-  for (const std::string& text : request.trainable)
-    patterns_.push_back({text, Treatment::Trainable});
-  for (const std::string& text : request.frozen) patterns_.push_back({text, Treatment::Frozen});
-  for (const std::string& text : request.constant) patterns_.push_back({text, Treatment::Constant});
+  for (const std::string& text : request.trainable) patterns_.push_back({text, Learning::Trained});
+  for (const std::string& text : request.frozen) patterns_.push_back({text, Learning::Frozen});
+  for (const std::string& text : request.constant) patterns_.push_back({text, Learning::Constant});
 }
 
-std::optional<Treatment> Decisions::asked(const std::vector<std::string>& names) {
+std::optional<Learning> Decisions::asked(const std::vector<std::string>& names) {
   const Pattern* found = nullptr;
   for (Pattern& pattern : patterns_) {
     const auto matches = [&](const std::string& name) {
@@ -93,13 +92,13 @@ std::optional<Treatment> Decisions::asked(const std::vector<std::string>& names)
     };
     if (std::none_of(names.begin(), names.end(), matches)) continue;
     pattern.used = true;
-    need(!found || found->treatment == pattern.treatment,
+    need(!found || found->learning == pattern.learning,
          fmt::format("{} {} and {} {} both match the tensor {}",
-                     found ? option_of(found->treatment) : "", found ? found->text : "",
-                     option_of(pattern.treatment), pattern.text, names.front()));
+                     found ? option_of(found->learning) : "", found ? found->text : "",
+                     option_of(pattern.learning), pattern.text, names.front()));
     found = &pattern;
   }
-  return found ? std::optional(found->treatment) : std::nullopt;
+  return found ? std::optional(found->learning) : std::nullopt;
 }
 
 void Decisions::report(const std::string& decision) {
@@ -109,7 +108,7 @@ void Decisions::report(const std::string& decision) {
 std::vector<std::string> Decisions::unused() const {
   std::vector<std::string> all;
   for (const Pattern& pattern : patterns_)
-    if (!pattern.used) all.push_back(option_of(pattern.treatment) + " " + pattern.text);
+    if (!pattern.used) all.push_back(option_of(pattern.learning) + " " + pattern.text);
   return all;
 }
 

@@ -22,7 +22,7 @@ class Decisions {
 
   /// Returns the part that the user's options give a tensor with any of these names. Throws
   /// Inexpressible if two options contradict each other.
-  std::optional<Treatment> asked(const std::vector<std::string>& names);
+  std::optional<Learning> asked(const std::vector<std::string>& names);
   /// Keeps a line for the report: what was decided of a tensor, and which option changes it.
   void report(const std::string& decision);
   const std::vector<std::string>& reported() const { return reported_; }
@@ -32,7 +32,7 @@ class Decisions {
  private:
   struct Pattern {
     std::string text;
-    Treatment treatment;
+    Learning learning;
     bool used = false;
   };
   std::vector<Pattern> patterns_;
@@ -41,6 +41,6 @@ class Decisions {
 };
 
 /// Returns the option of import that gives a tensor this part: "--freeze".
-std::string option_of(Treatment treatment);
+std::string option_of(Learning learning);
 
 }  // namespace stratplan::interop

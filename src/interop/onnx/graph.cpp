@@ -150,7 +150,7 @@ Tensor Graph::add(Draft draft, std::size_t rank) {
   while (!names_.insert(draft.name).second)
     draft.name = fmt::format("{}_{}", wanted, ++copies_.try_emplace(wanted, 1).first->second);
   for (const Parameter& parameter : draft.parameters)
-    if (parameter.treatment != Treatment::Constant && !parameter.is_running()) draft.learned = true;
+    if (parameter.learning != Learning::Constant && !parameter.is_running()) draft.learned = true;
   for (const std::size_t input : draft.inputs)
     draft.learned = draft.learned || drafts[input].learned;
   Tensor tensor{drafts.size(), {samples_, draft.output[Axis::C]}, false, true};

@@ -23,7 +23,7 @@ struct Parameter {
       role;  ///< "weights", "bias", "scale", "shift", "slope", "running_mean", "running_var"
   Extents shape;
   Constant values;  ///< in the order of `shape`, except with `channels_last`
-  Treatment treatment = Treatment::Trainable;
+  Learning learning = Learning::Trained;
   bool channels_last = false;  ///< values lie in the order (F, D, H, W, C)
 
   bool is_running() const { return role.starts_with("running"); }

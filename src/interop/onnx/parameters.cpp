@@ -103,7 +103,7 @@ ParameterTable::ParameterTable(const Graph& graph,
     for (const Parameter& parameter : graph.drafts[draft].parameters) {
       const bool alone = parameter.values.origin() == Origin::Computed ||
                          (parameter.values.origin() == Origin::Literal &&
-                          parameter.treatment == Treatment::Constant);
+                          parameter.learning == Learning::Constant);
       if (alone) {
         add({{draft, &parameter}}, false);
         continue;
@@ -139,7 +139,7 @@ void ParameterTable::add_stored(const std::vector<Use>& uses) {
   const bool one_layer = std::all_of(uses.begin(), uses.end(),
                                      [&](const Use& use) { return use.draft == uses[0].draft; });
   const bool kept = std::none_of(uses.begin(), uses.end(), [](const Use& use) {
-    return use.parameter->treatment == Treatment::Trainable;
+    return use.parameter->learning == Learning::Trained;
   });
   const std::string reader = kept ? "" : graph_.constant_reader(tensor);
   need(reader.empty(),
@@ -224,8 +224,8 @@ Json ParameterTable::described() const {
     const Parameter& first = entry.first();
     if (first.is_running()) continue;  // the file stores one number per channel, as layers do
     Json described{{"name", entry.name}};
-    if (first.treatment != Treatment::Trainable) described["trainable"] = false;
-    if (first.treatment == Treatment::Constant) described["value"] = listed(values_of(first));
+    if (first.learning != Learning::Trained) described["trainable"] = false;
+    if (first.learning == Learning::Constant) described["value"] = listed(values_of(first));
     if (entry.own_name) {
       described["stored"] = {{"shape", first.values.root().extents()}};
       if (!first.values.turns().empty()) described["stored"]["transposed"] = true;
@@ -262,7 +262,7 @@ std::vector<ImportedParameter> ParameterTable::rows() const {
   std::vector<ImportedParameter> rows;
   for (const Entry& entry : entries_) {
     const Parameter& first = entry.first();
-    ImportedParameter row{entry.name, first.shape, first.treatment, first.is_running(), {}};
+    ImportedParameter row{entry.name, first.shape, first.learning, first.is_running(), {}};
     for (const Use& use : entry.uses)
       row.uses.push_back({graph_.drafts[use.draft].name, use.parameter->role});
     rows.push_back(std::move(row));
@@ -282,10 +282,10 @@ ImportedTotals ParameterTable::totals(const Json& buffers) const {
   for (const Entry& entry : entries_) {
     const Parameter& first = entry.first();
     const std::int64_t elements = elements_of(first.shape);
-    (first.is_running()                        ? totals.running
-     : first.treatment == Treatment::Trainable ? totals.trainable
-     : first.treatment == Treatment::Constant  ? totals.constant
-                                               : totals.frozen) += elements;
+    (first.is_running()                     ? totals.running
+     : first.learning == Learning::Trained  ? totals.trainable
+     : first.learning == Learning::Constant ? totals.constant
+                                            : totals.frozen) += elements;
     const bool stored = first.values.origin() == Origin::Stored;
     if (stored && unread.erase(first.values.root_index()) > 0) totals.other -= elements;
   }
@@ -298,7 +298,7 @@ std::vector<ImportedTensor> ParameterTable::weights(const std::string& file,
                                                     const std::shared_ptr<void>& alive) const {
   std::vector<ImportedTensor> tensors;
   for (const Entry& entry : entries_) {
-    if (entry.first().treatment == Treatment::Constant) continue;
+    if (entry.first().learning == Learning::Constant) continue;
     const auto read = [alive, file, name = entry.name, parameter = entry.first()] {
       try {
         std::vector<float> values = values_of(parameter);

@@ -83,7 +83,7 @@ std::string describe(const Network& network, const Recomputation& recomputation,
     text += fmt::format(" {}", static_cast<int>(network.learning(index, role)));
     if (network.is_shared(index, role))
       text += fmt::format(" of {} {}", network.parameter_name(index, role),
-                          network.declared(index, role)->users.back() == index);
+                          network.last_user(index, role) == index);
   }
   text += fmt::format(" momentum {} gradient {}", network.momentum_of(index),
                       network.needs_gradient(index));

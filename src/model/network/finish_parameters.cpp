@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "model/base/error.hpp"
 #include "model/base/text.hpp"
@@ -108,10 +107,9 @@ class Finishing {
 
   /// A network without any parameter keeps all gradients, so that its layers can be studied alone.
   void find_gradients() {
-    const auto count = [&](Learning learning) { return network_.parameter_count(learning); };
+    const bool none = std::ranges::all_of(
+        network_.layers, [](const Layer& layer) { return layer.parameter_count() == 0; });
     network_.passes_gradient.assign(network_.layers.size(), false);
-    const bool none =
-        count(Learning::Trained) + count(Learning::Frozen) + count(Learning::Constant) == 0;
     for (LayerIndex index = 0; index < network_.size(); ++index) {
       const Layer& layer = network_.layer(index);
       if (layer.is_data()) continue;

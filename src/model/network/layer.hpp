@@ -87,7 +87,8 @@ struct Layer {
   std::int64_t parameter_count() const;
   /// Whether the layer normalizes by running statistics in training too.
   bool normalizes_by_running() const {
-    return kind == LayerKind::BatchNorm && as<NormalizationLayer>().by_running;
+    return kind == LayerKind::BatchNorm &&
+           as<NormalizationLayer>().statistics == NormalizedBy::Running;
   }
   /// Floating-point operations of the forward passes, over the samples of `output`. A multiply-add
   /// counts as two. Layers other than contractions return zero, because memory bandwidth bounds

@@ -76,6 +76,11 @@ struct PadLayer {
 enum class Affine : std::uint8_t { None, Scale, Shift, Both };
 inline constexpr std::array<std::string_view, 4> affine_names{"none", "scale", "shift", "both"};
 
+/// What a BatchNorm normalizes by in training: the statistics of the batch, or the running ones,
+/// which then stay as they are.
+enum class NormalizedBy : std::uint8_t { Batch, Running };
+inline constexpr std::array<std::string_view, 2> normalized_by_names{"batch", "running"};
+
 /// Attributes of a BatchNorm, an InstanceNorm or a GroupNorm.
 struct NormalizationLayer {
   double epsilon = 1e-5;    ///< added to the variance
@@ -84,8 +89,7 @@ struct NormalizationLayer {
   /// BatchNorm: the weight of a step's statistics in the running statistics; if negative, the
   /// network's running_momentum
   double momentum = -1;
-  /// BatchNorm: whether training normalizes by the running statistics, and leaves them unchanged
-  bool by_running = false;
+  NormalizedBy statistics = NormalizedBy::Batch;
 
   bool has_scale() const { return affine == Affine::Scale || affine == Affine::Both; }
   bool has_shift() const { return affine == Affine::Shift || affine == Affine::Both; }
@@ -93,7 +97,7 @@ struct NormalizationLayer {
     using L = NormalizationLayer;
     return std::tuple(Field{"epsilon", &L::epsilon}, Field{"groups", &L::groups},
                       Field{"affine", &L::affine}, Field{"momentum", &L::momentum},
-                      Field{"statistics", &L::by_running});
+                      Field{"statistics", &L::statistics});
   }
   friend bool operator==(const NormalizationLayer&, const NormalizationLayer&) = default;
 };

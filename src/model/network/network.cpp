@@ -59,6 +59,11 @@ LayerIndex Network::first_user(LayerIndex index, ParameterRole role) const {
   return parameter && !parameter->users.empty() ? parameter->users.front() : index;
 }
 
+LayerIndex Network::last_user(LayerIndex index, ParameterRole role) const {
+  const Parameter* parameter = declared(index, role);
+  return parameter && !parameter->users.empty() ? parameter->users.back() : index;
+}
+
 bool Network::needs_gradient(LayerIndex index) const {
   return passes_gradient.empty() ? !layer(index).is_data()
                                  : passes_gradient[static_cast<std::size_t>(index)];
@@ -72,12 +77,6 @@ double Network::momentum_of(LayerIndex index) const {
 
 bool Network::keeps_running(LayerIndex index) const {
   return layer(index).normalizes_by_running() || momentum_of(index) > 0;
-}
-
-bool Network::keeps_running() const {
-  for (LayerIndex index = 0; index < size(); ++index)
-    if (keeps_running(index)) return true;
-  return false;
 }
 
 LayerIndex Network::first_running_user(LayerIndex index) const {
@@ -171,7 +170,7 @@ std::string other_parameters(const Network& network, LayerIndex index) {
     if (own->affine != Affine::Both)
       text += fmt::format(" affine {}", affine_names[static_cast<std::size_t>(own->affine)]);
     if (own->momentum >= 0) text += fmt::format(" momentum {}", own->momentum);
-    if (own->by_running) text += " by running statistics";
+    if (own->statistics == NormalizedBy::Running) text += " by running statistics";
     if (network.first_running_user(index) != index)
       text += fmt::format(" running of {}", network.first_running_user(index));
   }

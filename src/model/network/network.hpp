@@ -28,7 +28,7 @@ struct Network {
   std::vector<Layer> layers;            ///< shapes count the samples of one micro-batch on axis N
   std::vector<Parameter> parameters{};  ///< the declared ones; all others have default properties
   std::vector<RunningNames> running{};  ///< declared names of running statistics
-  std::vector<StateBuffer> buffers{};
+  std::vector<StateBuffer> buffers{};   ///< of the model from which the network was imported
   /// by layer: whether a gradient of its output is needed; set by finish_network()
   std::vector<bool> passes_gradient{};
   std::vector<std::string> notes{};  ///< decisions of an import, one line each, for the user
@@ -51,6 +51,8 @@ struct Network {
   }
   /// The first layer that reads a layer's parameter: `layer` itself unless the parameter is shared.
   LayerIndex first_user(LayerIndex layer, ParameterRole role) const;
+  /// The last layer that reads a layer's parameter. The backward phase begins with it.
+  LayerIndex last_user(LayerIndex layer, ParameterRole role) const;
   bool is_shared(LayerIndex layer, ParameterRole role) const;
   /// Whether a layer has a parameter that several layers share.
   bool shares_parameters(LayerIndex layer) const;
@@ -62,8 +64,6 @@ struct Network {
   double momentum_of(LayerIndex layer) const;
   /// Whether a layer has running statistics.
   bool keeps_running(LayerIndex layer) const;
-  /// Whether any layer has running statistics.
-  bool keeps_running() const;
   /// The first layer with the same running statistics: `layer` itself unless they are shared.
   LayerIndex first_running_user(LayerIndex layer) const;
   /// The names of running mean and variance.
@@ -104,8 +104,8 @@ struct NetworkOverrides {
 ///   - an extent, a tensor or a sum of tensors beyond the limits (limits.hpp)
 ///   - a batch that does not divide into its micro-batches
 ///   - statistics sets or a Dice loss that micro-batches would cut
-///   - a shared parameter whose layers want different shapes or roles, a constant with a wrong
-///     number of values, or no trained parameter at all
+///   - a shared parameter whose layers want different shapes or roles, two parameters of one name,
+///     or a constant with a wrong number of values
 Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers);
 

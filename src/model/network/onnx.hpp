@@ -2,12 +2,10 @@
 // The interface of the import of ONNX models. interop/onnx defines the functions. If the import was
 // switched off, or protobuf or the description of the ONNX format was missing at build time,
 // interop/stub defines them instead. Then import_onnx throws an error that names the remedy.
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "model/base/json/json.hpp"
@@ -57,17 +55,6 @@ struct ImportedTensor {
   std::function<std::vector<float>()> values;
 };
 
-/// How training treats a parameter.
-enum class Treatment : int {
-  Trainable,
-  Frozen,    ///< training keeps the value, which is one of the weights
-  Constant,  ///< part of the network: the value is in the document
-};
-constexpr std::string_view name_of(Treatment treatment) {
-  constexpr std::array<std::string_view, 3> names{"trainable", "frozen", "constant"};
-  return names[static_cast<std::size_t>(treatment)];
-}
-
 /// A parameter or running statistics of an imported network.
 struct ImportedParameter {
   struct Use {
@@ -75,7 +62,7 @@ struct ImportedParameter {
   };
   std::string name;
   std::vector<std::int64_t> shape;
-  Treatment treatment = Treatment::Trainable;
+  Learning learning = Learning::Trained;
   bool running = false;  ///< mean or variance that training updates without a gradient
   std::vector<Use> uses;
 };

@@ -24,7 +24,7 @@ constexpr std::string_view name_of(ParameterRole role) {
 /// How training treats a parameter. Neither Frozen nor Constant parameters have a gradient or
 /// optimizer state. The values of a Constant belong to the network, so checkpoints leave it out.
 enum class Learning : std::uint8_t { Trained, Frozen, Constant };
-inline constexpr std::array<std::string_view, 3> learning_names{"trained", "frozen", "constant"};
+inline constexpr std::array<std::string_view, 3> learning_names{"trainable", "frozen", "constant"};
 constexpr std::string_view name_of(Learning learning) {
   return learning_names[static_cast<std::size_t>(learning)];
 }

@@ -249,13 +249,17 @@ class Reader {
   }
 
   void read_value(const Json& json, LayerType, const char* key, Affine& value) const {
-    const auto name = json.value(key, std::string(affine_names.back()));
-    value = static_cast<Affine>(std::ranges::find(affine_names, name) - affine_names.begin());
+    read_name(json, key, affine_names, value);
   }
-
-  void read_value(const Json& json, LayerType, const char* key, bool& value) const {
+  void read_value(const Json& json, LayerType, const char* key, NormalizedBy& value) const {
+    read_name(json, key, normalized_by_names, value);
+  }
+  template <class Enumeration, std::size_t count>
+  static void read_name(const Json& json, const char* key,
+                        const std::array<std::string_view, count>& names, Enumeration& value) {
     if (!json.contains(key)) return;
-    value = json[key].is_string() ? json[key] == "running" : json[key].get<bool>();
+    value = static_cast<Enumeration>(std::ranges::find(names, json[key].get<std::string>()) -
+                                     names.begin());
   }
 
   void read_value(const Json& json, LayerType, const char* key,

@@ -64,7 +64,7 @@ void ParameterReader::read_layer(const Json& json, const std::string& pointer, L
 
 /// A name that no layer gave may be the name that a layer's parameter has by default.
 void ParameterReader::read_declaration(const Json& json, const std::string& pointer,
-                                       const Network& network) {
+                                       Network& network) const {
   const auto name = json["name"].get<std::string>();
   const auto found = index_.find(name);
   if (found == index_.end()) {
@@ -76,7 +76,7 @@ void ParameterReader::read_declaration(const Json& json, const std::string& poin
         file_, pointer + "/name",
         fmt::format("no layer has a parameter named {}{}", name, suggestion(name, known)));
   }
-  Parameter& parameter = parameters_[static_cast<std::size_t>(found->second)];
+  Parameter& parameter = network.parameters[static_cast<std::size_t>(found->second)];
   if (json.contains("value")) {
     parameter.learning = Learning::Constant;
     parameter.values = numbers(json["value"]);
@@ -103,14 +103,13 @@ void ParameterReader::finish(Network& network) {
       const std::string name = fmt::format("{}.{}", layer.name, name_of(role));
       if (at < 0 && (wanted.contains(name) || index_.contains(name))) at = index_of(name);
     }
-  network.parameters = parameters_;
+  network.parameters = std::move(parameters_);
   for (std::size_t i = 0; i < declarations.size(); ++i) {
     const std::string pointer = fmt::format("/parameters/{}", i);
     if (!seen.insert(declarations[i]["name"].get<std::string>()).second)
       throw InputError(file_, pointer + "/name", "an earlier entry has the same name");
     read_declaration(declarations[i], pointer, network);
   }
-  network.parameters = std::move(parameters_);
   network.running = std::move(running_);
   if (!document_.contains("buffers")) return;
   for (const Json& each : document_["buffers"])

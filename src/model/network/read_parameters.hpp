@@ -22,7 +22,7 @@ class ParameterReader {
 
  private:
   ParameterIndex index_of(const std::string& name);
-  void read_declaration(const Json& json, const std::string& pointer, const Network& network);
+  void read_declaration(const Json& json, const std::string& pointer, Network& network) const;
 
   const Json& document_;
   std::string file_;

@@ -42,10 +42,6 @@ std::vector<Decomposition> spread(const Network& network, const Block& block,
 
 namespace {
 
-const Distribution& of_parameter(const LayerDistributions& made, ParameterRole role) {
-  return role == ParameterRole::Weights ? *made.weights : *made.channels;
-}
-
 /// Rejects a decomposition that splits a shared parameter.
 std::optional<Rejection> check_whole(const Network& network, LayerIndex index,
                                      const Decomposition& decomposition) {
@@ -53,7 +49,7 @@ std::optional<Rejection> check_whole(const Network& network, LayerIndex index,
   const LayerDistributions made = distribute(network.layer(index), decomposition);
   for (const auto& [role, shape] : network.layer(index).parameters()) {
     if (!network.is_shared(index, role)) continue;
-    const DimList split = of_parameter(made, role).dims_with(Role::Block);
+    const DimList split = made.parameter(role).dims_with(Role::Block);
     if (!split.empty())
       return Rejection{
           fmt::format("layer {}: {} would be split along {}, but a search keeps "
@@ -70,7 +66,7 @@ std::map<int, Region> regions_of(const Network& network, LayerIndex index, Param
   const LayerDistributions made = distribute(network.layer(index), decomposition);
   std::map<int, Region> regions;
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-    regions[decomposition.ranks.of_job(rank)] = of_parameter(made, role).owned(rank);
+    regions[decomposition.ranks.of_job(rank)] = made.parameter(role).owned(rank);
   return regions;
 }
 

@@ -45,6 +45,11 @@ struct LayerDistributions {
   /// axes as in Layer::weights(); the weights' gradient is summed over the Gathered dimensions
   std::optional<Distribution> weights;
   std::optional<Distribution> channels;  ///< bias, scale, shift, slope: (1, channels, 1, 1, 1)
+
+  /// The distribution of one of the layer's parameters.
+  const Distribution& parameter(ParameterRole role) const {
+    return role == ParameterRole::Weights ? *weights : *channels;
+  }
 };
 
 /// The windows through which the iteration space reads the input. A fully connected layer counts as

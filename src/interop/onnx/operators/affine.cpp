@@ -49,26 +49,26 @@ std::string described(const Operation& op, const Operand& operand) {
 }
 
 /// Decides the operand's part in training if the user does not.
-Treatment guessed(const Operation& op, const Operand& operand) {
+Learning guessed(const Operation& op, const Operand& operand) {
   Decisions& decisions = op.graph.decisions();
   const auto constant = [&](const std::string& because, bool trainable) {
     decisions.report(
         fmt::format("{} is a constant, because {}{}", described(op, operand), because,
                     trainable ? fmt::format("; --trainable {} changes this", operand.name) : ""));
-    return Treatment::Constant;
+    return Learning::Constant;
   };
   if (operand.values.origin() == Origin::Literal)
     return op.graph.has_literal_weights && completes_contraction(op, operand.x) &&
                    operand.values.elements() == op.channels(operand.x)
-               ? Treatment::Trainable
-               : Treatment::Constant;
+               ? Learning::Trained
+               : Learning::Constant;
   if (operand.values.origin() == Origin::Computed)
     return constant(
         fmt::format("it is computed from {}", fmt::join(operand.values.tensors(), ", ")), false);
   const bool completes =
       completes_normalization(op, operand.x) || completes_contraction(op, operand.x);
   if (is_made_by_exporter(operand.values) && operand.values.elements() == 1)
-    return Treatment::Constant;
+    return Learning::Constant;
   if (!adds(op) && !multiplies(op))
     return constant("layers only add and multiply by parameters", false);
   if (!completes && !op.graph.drafts[operand.x.draft].learned)
@@ -83,13 +83,13 @@ Treatment guessed(const Operation& op, const Operand& operand) {
     decisions.report(fmt::format("{} is trained; --constant {} or --freeze {} changes this",
                                  described(op, operand), operand.name, operand.name));
   }
-  return Treatment::Trainable;
+  return Learning::Trained;
 }
 
-Treatment part_of(const Operation& op, const Operand& operand) {
+Learning part_of(const Operation& op, const Operand& operand) {
   const auto asked = op.graph.decisions().asked({operand.name, operand.values.tensor()});
   if (!asked) return guessed(op, operand);
-  if (*asked == Treatment::Trainable) {
+  if (*asked == Learning::Trained) {
     need(operand.values.origin() != Origin::Computed,
          fmt::format("{} cannot be trained, because it is computed from {}", operand.name,
                      fmt::join(operand.values.tensors(), ", ")));
@@ -99,7 +99,7 @@ Treatment part_of(const Operation& op, const Operand& operand) {
   }
   const bool fits = operand.values.elements() == op.channels(operand.x) && operand.is_stored() &&
                     (adds(op) || multiplies(op));
-  return *asked == Treatment::Frozen && !fits ? Treatment::Constant : *asked;
+  return *asked == Learning::Frozen && !fits ? Learning::Constant : *asked;
 }
 
 /// States which of scale and shift a normalization has.
@@ -111,7 +111,7 @@ void name_affine(Draft& draft) {
 
 /// Defines the output as x plus or times a parameter. The layer behind x takes the parameter if it
 /// lacks one at this place. Else a depthwise 1x1 convolution takes it.
-void with_parameter(const Operation& op, const Operand& operand, Treatment treatment) {
+void with_parameter(const Operation& op, const Operand& operand, Learning learning) {
   const std::int64_t channels = op.channels(operand.x);
   need(operand.values.elements() == channels,
        fmt::format("no layer trains {}, one number for all {} channels; --constant {} keeps its "
@@ -120,14 +120,14 @@ void with_parameter(const Operation& op, const Operand& operand, Treatment treat
   Draft& maker = op.graph.drafts[operand.x.draft];
   if (completes_normalization(op, operand.x)) {
     maker.parameters.push_back(
-        {adds(op) ? "shift" : "scale", {channels}, operand.values, treatment});
+        {adds(op) ? "shift" : "scale", {channels}, operand.values, learning});
     maker.learned = true;
     name_affine(maker);
     return op.output(operand.x);
   }
   if (completes_contraction(op, operand.x)) {
     maker.attributes["bias"] = true;
-    maker.parameters.push_back({"bias", {channels}, operand.values, treatment});
+    maker.parameters.push_back({"bias", {channels}, operand.values, learning});
     return op.output(operand.x);
   }
   const Extents shape{channels, 1, 1, 1, 1};
@@ -138,10 +138,10 @@ void with_parameter(const Operation& op, const Operand& operand, Treatment treat
     const Constant ones = op.graph.constants().of(
         {channels}, std::vector<float>(static_cast<std::size_t>(channels), 1));
     attributes["bias"] = true;
-    parameters.push_back({"weights", shape, ones, Treatment::Constant});
-    parameters.push_back({"bias", {channels}, operand.values, treatment});
+    parameters.push_back({"weights", shape, ones, Learning::Constant});
+    parameters.push_back({"bias", {channels}, operand.values, learning});
   } else {
-    parameters.push_back({"weights", shape, operand.values, treatment});
+    parameters.push_back({"weights", shape, operand.values, learning});
   }
   op.point_wise(LayerKind::Convolution, {operand.x}, attributes, std::move(parameters));
   op.graph.drafts.back().is_arithmetic = true;
@@ -223,7 +223,7 @@ void settle_constants(Graph& graph, Draft& draft) {
     values.resize(static_cast<std::size_t>(channels), values[0]);
     draft.parameters.push_back({role, std::move(shape),
                                 graph.constants().of({channels}, std::move(values)),
-                                Treatment::Constant});
+                                Learning::Constant});
   };
   draft.type = LayerKind::Convolution;
   draft.attributes = {{"filters", channels}, {"kernel", 1}};
@@ -244,12 +244,12 @@ void with_constant(const Operation& op) {
   const Operand operand{side, x, per_channel(op, op.constant(side), x), op.node.input(side)};
   need(op.node.op() != "Div" || side == 1,
        "expected a constant as the divisor, found a computed tensor");
-  const Treatment treatment = part_of(op, operand);
-  if (treatment == Treatment::Constant) {
+  const Learning learning = part_of(op, operand);
+  if (learning == Learning::Constant) {
     op.graph.read_as_constant(op.node, operand.values);
     return op.output(with_constants(op, x, function_of(op, operand)));
   }
-  with_parameter(op, operand, treatment);
+  with_parameter(op, operand, learning);
 }
 
 }  // namespace stratplan::interop

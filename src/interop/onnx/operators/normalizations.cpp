@@ -40,8 +40,7 @@ bool is_neutral(const Operation& op, int input, float neutral, std::int64_t chan
   const bool may_be_parameter = values.origin() == Origin::Literal ? op.graph.has_literal_weights
                                                                    : !is_made_by_exporter(values);
   return (!may_be_parameter || values.elements() != channels) && is_filled(values, neutral) &&
-         op.graph.decisions().asked({op.node.input(input), values.tensor()}) !=
-             Treatment::Trainable;
+         op.graph.decisions().asked({op.node.input(input), values.tensor()}) != Learning::Trained;
 }
 
 /// Returns the parameters of a normalization that the model has, and says in `attributes` which it

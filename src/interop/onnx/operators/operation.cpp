@@ -57,22 +57,21 @@ Parameter Operation::parameter(const char* role, Extents shape, const Constant& 
   const std::string& stored = values.tensor();
   const auto asked = graph.decisions().asked({tensor, stored});
   const bool folded = is_named_after_arithmetic(stored);
-  Parameter parameter{role, std::move(shape), as_floats(values),
-                      asked.value_or(Treatment::Trainable)};
+  Parameter parameter{role, std::move(shape), as_floats(values), asked.value_or(Learning::Trained)};
   if (values.origin() == Origin::Computed || (folded && !asked)) {
     const std::string made =
         folded ? "by arithmetic that the exporter folded"
                : fmt::format("by arithmetic from {}", fmt::join(values.tensors(), ", "));
-    need(asked && parameter.treatment != Treatment::Trainable,
+    need(asked && parameter.learning != Learning::Trained,
          fmt::format("its {} {} are computed {}, which no layer repeats in training; --freeze {} "
                      "keeps their values",
                      role, tensor, made, tensor));
     graph.read_as_constant(node, values);
   }
   if (values.origin() == Origin::Literal && !asked && !graph.has_literal_weights)
-    parameter.treatment =
-        values.elements() <= most_in_document ? Treatment::Constant : Treatment::Frozen;
-  need(parameter.treatment != Treatment::Constant || values.elements() <= most_in_document,
+    parameter.learning =
+        values.elements() <= most_in_document ? Learning::Constant : Learning::Frozen;
+  need(parameter.learning != Learning::Constant || values.elements() <= most_in_document,
        fmt::format("its {} {} have {} elements, but a constant of a network has at most {}; "
                    "--freeze {} keeps their values, too",
                    role, tensor, values.elements(), most_in_document, tensor));

@@ -128,8 +128,7 @@ class FusionFold : public PassSink {
   /// but the last, with which the backward phase begins, adds its gradient to those of others.
   void take(const Pass& pass, const GradientPass& body) {
     const auto role = static_cast<ParameterRole>(body.gradient.which);
-    if (site_.network.is_shared(site_.fusion.head, role) &&
-        site_.network.declared(site_.fusion.head, role)->users.back() != site_.fusion.head) {
+    if (site_.network.last_user(site_.fusion.head, role) != site_.fusion.head) {
       const Region all = region_of(role);
       price(pass, copy_kernel(all, all, all, all, DataType::F32, true));
     }
@@ -247,8 +246,7 @@ class FusionFold : public PassSink {
     return site_.network.is_shared(site_.fusion.head, role) ? Kind::Shared : Kind::Own;
   }
   Region region_of(ParameterRole role) const {
-    const LayerDistributions& made = site_.of_head();
-    return (role == ParameterRole::Weights ? *made.weights : *made.channels).owned(site_.rank);
+    return site_.of_head().parameter(role).owned(site_.rank);
   }
   std::int64_t members(Kind kind) const {
     std::int64_t members = 1;

@@ -11,11 +11,13 @@ bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
   return layer.kind != LayerKind::TransposedConvolution && !partial;
 }
 
-/// Whether the kernels of `fusion` can also compute `next`, the layer behind the fusion.
+/// Whether the kernels of `fusion` can also compute the layer behind the fusion. Its gradient must
+/// be needed where the fusion's is.
 bool takes(const Network& network, const Fusion& fusion, const Decomposition& of_head,
-           const Layer& next) {
-  const Layer& head = network.layer(fusion.head);
+           LayerIndex behind) {
+  const Layer &head = network.layer(fusion.head), &next = network.layer(behind);
   if (fusion.activation >= 0) return false;
+  if (network.needs_gradient(fusion.head) != network.needs_gradient(behind)) return false;
   if (next.kind == LayerKind::Add)
     return has_statistics(head.kind) && fusion.add < 0 && next.inputs.size() == 2;
   if (!activation_of(next)) return false;
@@ -50,10 +52,7 @@ std::vector<Fusion> fuse(const Network& network, const Block& block,
     const bool inherits =
         i > 0 && same_place(decompositions[i],
                             inherited(network.layer(block.layers[i - 1]), decompositions[i - 1]));
-    const bool alike = network.needs_gradient(index) ==
-                       network.needs_gradient(fusions.empty() ? index : fusions.back().head);
-    if (execution.fuse && inherits && alike &&
-        takes(network, fusions.back(), decompositions[head], network.layer(index))) {
+    if (execution.fuse && inherits && takes(network, fusions.back(), decompositions[head], index)) {
       (network.layer(index).kind == LayerKind::Add ? fusions.back().add
                                                    : fusions.back().activation) = index;
     } else {

@@ -187,8 +187,7 @@ class Lowering : public PassSink {
     return made && made->placed;
   }
   const Distribution& distribution_of(LayerIndex layer, ParameterRole role) const {
-    const LayerDistributions& made = state(layer).distributions;
-    return role == ParameterRole::Weights ? *made.weights : *made.channels;
+    return state(layer).distributions.parameter(role);
   }
   std::vector<LayerIndex> placed_users(LayerIndex layer, ParameterRole role) const;
   std::vector<int> members_of(LayerIndex layer, ParameterRole role) const;
@@ -246,7 +245,7 @@ class Lowering : public PassSink {
   std::vector<BucketSlice> slices_;
   std::vector<int> bucket_of_parameter_;
   std::vector<BufferId> accumulated_;  ///< the parameter's slice of PlacedBucket::accumulated
-  std::vector<GradientSum> gradient_sums_;
+  std::vector<GradientSum> gradient_sums_, unbegun_sums_;  ///< now; as a micro-batch begins
   std::vector<BufferId> norms_;
   BufferId all_norms_ = -1;
   std::int64_t micro_batch_ = 0;
