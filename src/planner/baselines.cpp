@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "model/base/text.hpp"
+#include "model/partition/shared_parameters.hpp"
 
 namespace stratplan {
 

@@ -9,6 +9,7 @@
 #include "model/cost/closed_form/closed_table.hpp"
 #include "model/cost/closed_form/edge_cost.hpp"
 #include "model/cost/layer_cost.hpp"
+#include "model/partition/shared_parameters.hpp"
 #include "planner/large_scale_search.hpp"
 #include "planner/prediction.hpp"
 
@@ -131,6 +132,7 @@ class Explaining {
         network_(network),
         machine_(machine),
         blocks_(fold(network)),
+        shared_(shared_between(network, blocks_)),
         ranks_(modelled_ranks(plan.ranks)),
         costs_(network, plan.execution, machine) {
     if (is_large_scale(plan.ranks, machine)) {
@@ -184,7 +186,7 @@ class Explaining {
     for (const int candidate : order) {
       if (best.size() == most && (most == 0 || own[at(candidate)] >= best.back().first)) break;
       const Decomposition decomposition = ranking_->decomposition(index, candidate);
-      if (decomposition == chosen) continue;
+      if (decomposition == chosen || !shares_alike(index, decomposition, chosen)) continue;
       const double total =
           own[at(candidate)] + edges_of(blocks_[at(index)], edges, decomposition).value;
       best.emplace(
@@ -195,6 +197,17 @@ class Explaining {
     std::vector<Decomposition> result;
     for (auto& [total, decomposition] : best) result.push_back(std::move(decomposition));
     return result;
+  }
+
+  /// Whether two decompositions of a block split the parameters alike that it shares with others.
+  bool shares_alike(int index, const Decomposition& a, const Decomposition& b) const {
+    const Block& block = blocks_[at(index)];
+    return std::ranges::all_of(shared_, [&](const SharedParameters& shared) {
+      return std::ranges::all_of(shared.users, [&](const SharedParameters::User& user) {
+        return user.block != index ||
+               parts_of(network_, block, user.uses, a) == parts_of(network_, block, user.uses, b);
+      });
+    });
   }
 
   /// The edges between this block and other blocks.
@@ -298,6 +311,7 @@ class Explaining {
   const Network& network_;
   const MachineProfile& machine_;
   std::vector<Block> blocks_;
+  std::vector<SharedParameters> shared_;
   std::vector<int> ranks_;
   LayerCosts costs_;
   std::unique_ptr<Ranking> ranking_;

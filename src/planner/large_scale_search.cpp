@@ -10,6 +10,7 @@
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
 #include "model/cost/closed_form/closed_table.hpp"
+#include "planner/agreements.hpp"
 #include "search/branch_and_bound.hpp"
 #include "search/least_by_bounds.hpp"
 
@@ -36,6 +37,10 @@ class LargeScaleSearch {
     options_.memory_limit = memory_limit;
     fill(table_);
     table_.fill_edges();
+    agreements_ = agreements_between(
+        network, blocks,
+        {[&](int block) { return static_cast<int>(table_.memory(block).size()); },
+         [&](int block, int candidate) { return table_.decomposition(block, candidate); }});
   }
 
   LargeScaleResult run(const std::vector<LayerDecompositions>& known) {
@@ -45,6 +50,11 @@ class LargeScaleSearch {
       if (table_.memory(node).empty())
         throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}",
                                           space_.ranks(), table_.node_name(node)));
+    for (const Agreement& agreement : agreements_)
+      if (agreement.choices == 0)
+        throw InfeasibleError(
+            fmt::format("over {} ranks, the layers that share {} have no way in common to split it",
+                        space_.ranks(), agreement.name));
     for (const LayerDecompositions& layers : known) remember(layers);
     table_.set_objective({all_hidden(), hidden_, 0});
     add_families();
@@ -129,7 +139,7 @@ class LargeScaleSearch {
   /// Returns the best assignment found under the weights `begins`; nothing if none was found.
   std::optional<Assignment> search_with(const std::vector<double>& begins) {
     table_.set_objective({begins, hidden_, price_});
-    const auto bounded = branch_and_bound(table_, seeds_, options_, few_);
+    const auto bounded = branch_and_bound(table_, agreements_, seeds_, options_, few_);
     if (!bounded) return {};
     // The bound counts memory at its price. A plan that fits uses no more memory than the limit, so
     // the price of the limit is subtracted.
@@ -188,7 +198,8 @@ class LargeScaleSearch {
       const bool fits =
           table_.memory(node)[at(candidate)] - table_.memory(node)[at(assignment[at(node)])] <=
           room.value;
-      if (fits) bounds[at(candidate)] = seconds;
+      if (fits && chooses_alike(node, candidate, assignment[at(node)]))
+        bounds[at(candidate)] = seconds;
     }
     const auto seconds_with = [&](int candidate) {
       const int kept = std::exchange(assignment[at(node)], candidate);
@@ -199,6 +210,15 @@ class LargeScaleSearch {
     const auto chosen = least_by_bounds(std::move(bounds), before * (1 - 1e-9), seconds_with);
     if (chosen) assignment[at(node)] = *chosen;
     return chosen.has_value();
+  }
+
+  /// Whether two candidates of a node split all shared parameters alike.
+  bool chooses_alike(int node, int a, int b) const {
+    return std::ranges::all_of(agreements_, [&](const Agreement& agreement) {
+      return std::ranges::all_of(agreement.users, [&](const Agreement::User& user) {
+        return user.node != node || user.choice_of[at(a)] == user.choice_of[at(b)];
+      });
+    });
   }
 
   /// Returns the total cost of all edges of a node.
@@ -250,7 +270,7 @@ class LargeScaleSearch {
     table_.set_objective({{}, hidden_, price});
     Assignment start = *std::ranges::min_element(
         seeds_, {}, [&](const Assignment& seed) { return cost_of(table_, seed); });
-    seeds_.push_back(best_among(table_, few_, start));
+    seeds_.push_back(best_among(table_, agreements_, few_, start));
     return seeds_.back();
   }
 
@@ -263,7 +283,7 @@ class LargeScaleSearch {
       if (!candidate) return;
       assignment.push_back(*candidate);
     }
-    seeds_.push_back(std::move(assignment));
+    if (agrees(agreements_, assignment)) seeds_.push_back(std::move(assignment));
   }
 
   /// Adds to the seeds assignments that give all nodes the same grid, as far as the layers permit.
@@ -280,16 +300,20 @@ class LargeScaleSearch {
         seconds += candidate ? table_.node_costs(node)[at(*candidate)]
                              : std::numeric_limits<double>::infinity();
       }
-      if (seconds >= limit) continue;
+      if (seconds >= limit || !agrees(agreements_, on_grid(grid))) continue;
       if (families.size() == most) families.pop_back();
       families.insert(std::ranges::upper_bound(families, std::pair(seconds, grid)),
                       {seconds, grid});
     }
-    for (const auto& [seconds, grid] : families) {
-      Assignment assignment;
-      for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(*nearest(node, grid));
-      seeds_.push_back(std::move(assignment));
-    }
+    for (const auto& [seconds, grid] : families) seeds_.push_back(on_grid(grid));
+  }
+
+  /// Gives all nodes the same grid, as far as the layers permit. Requires that nearest() finds a
+  /// candidate for each.
+  Assignment on_grid(std::size_t grid) const {
+    Assignment assignment;
+    for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(*nearest(node, grid));
+    return assignment;
   }
 
   /// Fills `few_` with the candidates whose split is simple: at most two dimensions within the
@@ -350,6 +374,7 @@ class LargeScaleSearch {
   const std::vector<Block>& blocks_;
   GridSpace space_;
   ClosedTable table_;
+  std::vector<Agreement> agreements_;
   double hidden_;
   BranchAndBoundOptions options_;
   std::vector<Assignment> seeds_;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "model/base/index.hpp"
 #include "model/cost/layer_cost.hpp"
 #include "model/partition/lowering/recompute.hpp"
+#include "planner/agreements.hpp"
+#include "search/dense_table.hpp"
 
 namespace stratplan {
 
@@ -56,6 +59,30 @@ GroupShape LayoutEstimates::shape_of_group(const BlockCollective& collective,
   if (collective.samples > 0)
     std::erase_if(group, [&](int rank) { return grid.index(Dim::N, rank) >= collective.samples; });
   return found->second = shape_of(group, machine_.placement(grid.ranks()));
+}
+
+std::vector<Decomposition> leanest_roots(const Network& network, const std::vector<Block>& blocks,
+                                         const Topology& topology, LayoutEstimates& estimates) {
+  std::vector<std::vector<Decomposition>> legal;
+  for (const Block& block : blocks) legal.push_back(candidates(network, block, topology).legal);
+  const std::vector<Agreement> agreements = keep_agreeable(network, blocks, legal);
+  DenseTable table;
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    if (legal[block].empty()) return {};
+    DenseTable::Node node;
+    for (const Decomposition& root : legal[block]) {
+      const LayoutEstimate estimate = estimates.of_block(block, root);
+      // A byte weighs as much as a second, so time decides only between equal candidates.
+      node.cost.push_back(static_cast<double>(estimate.memory.value) + estimate.step.value);
+    }
+    table.add_node(std::move(node));
+  }
+  const auto leanest = search(table, agreements);
+  if (!leanest) return {};
+  std::vector<Decomposition> roots;
+  for (std::size_t block = 0; block < blocks.size(); ++block)
+    roots.push_back(legal[block][at(leanest->assignment[block])]);
+  return roots;
 }
 
 namespace {

@@ -43,6 +43,11 @@ class LayoutEstimates {
   std::map<std::tuple<ProcessGrid, std::vector<Dim>, int>, GroupShape> shapes_;
 };
 
+/// Returns, by block, the candidate that needs least memory among those that agree on the split of
+/// shared parameters; of equal ones the fastest. Returns nothing if no candidates agree.
+std::vector<Decomposition> leanest_roots(const Network& network, const std::vector<Block>& blocks,
+                                         const Topology& topology, LayoutEstimates& estimates);
+
 /// The effect of recomputation in one block.
 struct Remaking {
   std::vector<std::string> layers;  ///< names for Execution::recompute

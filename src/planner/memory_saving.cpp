@@ -13,6 +13,7 @@
 #include "model/base/text.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
+#include "model/partition/shared_parameters.hpp"
 #include "planner/baselines.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
@@ -52,7 +53,7 @@ std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
 
 bool legal(const Network& network, const std::vector<Block>& blocks,
            const LayerDecompositions& layers) {
-  return std::ranges::none_of(blocks, [&](const Block& block) {
+  return !check_shared(network, layers) && std::ranges::none_of(blocks, [&](const Block& block) {
     return check(network, block, layers[at(block.root())]).has_value();
   });
 }
@@ -131,7 +132,8 @@ void MemoryChoices::add_uniform_layouts(Variant& variant) const {
 
 void MemoryChoices::add_layout(Variant& variant, const std::string& name,
                                const LayerDecompositions& layers) const {
-  if (std::ranges::none_of(variant.layouts,
+  if (!check_shared(variant.network, layers) &&
+      std::ranges::none_of(variant.layouts,
                            [&](const auto& known) { return known.layers == layers; }))
     variant.layouts.push_back({name, layers});
 }
@@ -146,16 +148,9 @@ void MemoryChoices::add_leanest_layouts() {
     Variant& variant = variants_[v];
     const Execution execution = execution_of(variant.network, stages().back(), free_.recompute);
     LayoutEstimates estimates(variant.network, variant.blocks, execution, machine_);
-    std::vector<Decomposition> roots;
-    for (std::size_t block = 0; block < variant.blocks.size(); ++block) {
-      const std::vector<Decomposition> legal =
-          candidates(variant.network, variant.blocks[block], topology_).legal;
-      if (legal.empty()) return;
-      roots.push_back(*std::ranges::min_element(legal, {}, [&](const Decomposition& root) {
-        const LayoutEstimate estimate = estimates.of_block(block, root);
-        return std::pair(estimate.memory, estimate.step);
-      }));
-    }
+    const std::vector<Decomposition> roots =
+        leanest_roots(variant.network, variant.blocks, topology_, estimates);
+    if (roots.empty()) return;
     const std::size_t first = variant.layouts.size();
     add_layout(variant, "leanest", spread_all(variant.network, variant.blocks, roots));
     estimate(v, first);

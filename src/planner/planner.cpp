@@ -14,6 +14,7 @@
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lowering/lower.hpp"
+#include "planner/agreements.hpp"
 #include "planner/baselines.hpp"
 #include "planner/large_scale_search.hpp"
 #include "planner/memory_limit.hpp"
@@ -37,12 +38,13 @@ Seconds since(Clock::time_point start) {
 /// The search space on a given number of ranks: the blocks, and the candidates of each block.
 struct Space {
   std::vector<Block> blocks;
-  std::vector<std::vector<Decomposition>> candidates;  ///< per block
+  std::vector<std::vector<Decomposition>> candidates{};  ///< per block
   std::size_t legal = 0, rejected = 0;
+  std::vector<Agreement> agreements{};
 };
 
 Space space_of(const Network& network, int ranks, const MachineProfile& machine) {
-  Space space{fold(network), {}, 0, 0};
+  Space space{.blocks = fold(network)};
   const Topology topology = machine.topology(ranks);
   for (const Block& block : space.blocks) {
     Candidates found = candidates(network, block, topology);
@@ -56,6 +58,13 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
     space.rejected += found.rejected.size();
     space.candidates.push_back(std::move(found.legal));
   }
+  space.agreements = keep_agreeable(network, space.blocks, space.candidates);
+  for (std::size_t block = 0; block < space.blocks.size(); ++block)
+    if (space.candidates[block].empty())
+      throw InfeasibleError(fmt::format(
+          "no decomposition over {} ranks splits the parameters that layer {} shares with other "
+          "layers as these do",
+          ranks, network.layer(space.blocks[block].root()).name));
   return space;
 }
 
@@ -196,7 +205,7 @@ class Planning {
     const Space space = space_of(network, ranks_, machine_);
     const PlanTable table(network, space.blocks, space.candidates, execution, machine_);
     const auto start = Clock::now();
-    const auto found = search(table, limit, options_.limits);
+    const auto found = search(table, space.agreements, limit, options_.limits);
     result_.search_seconds += since(start);
     if (!found) return {};
     return {{plan_of(space, found->assignment, ranks_).layers}, found->cost, found->lower_bound};
@@ -305,7 +314,7 @@ class Planning {
   /// Searches without a memory limit. The plan found is used unless it needs too much memory.
   void search_without_limit(const Space& space, const PlanTable& table) {
     const auto start = Clock::now();
-    const auto found = search(table, {}, options_.limits);
+    const auto found = search(table, space.agreements, {}, options_.limits);
     result_.search_seconds += since(start);
     if (!found) return;
     state_objective(found->cost, found->lower_bound);
@@ -327,7 +336,7 @@ class Planning {
     for (int attempt = 0; attempt < attempts; ++attempt) {
       if (attempt + 1 == attempts) limit = least;
       const auto start = Clock::now();
-      const auto found = search(weighted, limit, options_.limits);
+      const auto found = search(weighted, space.agreements, limit, options_.limits);
       result_.search_seconds += since(start);
       if (!found) return;
       if (weight == 1 && attempt == 0) result_.lower_bound = found->lower_bound;

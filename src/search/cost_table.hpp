@@ -37,6 +37,8 @@ class CostTable {
   virtual Seconds edge_bound(int) const { return {0}; }
   /// Whether requesting the edge costs of all pairs takes negligible time.
   virtual bool edges_at_hand() const { return false; }
+  /// As edges_at_hand(), for one edge.
+  virtual bool edge_at_hand(int) const { return edges_at_hand(); }
 };
 
 /// A table that is far too large to fill. Node costs lie in memory. Edge costs are available pair

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <iterator>
 
 #include "model/base/assert.hpp"
 #include "search/numbers.hpp"
@@ -41,10 +41,14 @@ Factor empty_factor(const Problem& problem, std::vector<int> scope, double value
 
 /// The nodes of the factors, ascending, without `node`.
 std::vector<int> scope_without(int node, const std::vector<const Factor*>& factors) {
-  std::set<int> scope;
-  for (const Factor* factor : factors) scope.insert(factor->scope.begin(), factor->scope.end());
-  scope.erase(node);
-  return {scope.begin(), scope.end()};
+  std::vector<int> scope, both;
+  for (const Factor* factor : factors) {
+    both.clear();
+    std::ranges::set_union(scope, factor->scope, std::back_inserter(both));
+    scope.swap(both);
+  }
+  std::erase(scope, node);
+  return scope;
 }
 
 double entries_of(const Problem& problem, const std::vector<int>& scope) {

@@ -7,7 +7,7 @@ namespace stratplan {
 
 namespace {
 
-/// A view of another table, with its exact node costs, and with each edge at its lower bound.
+/// A view of another table with exact node costs. An edge that is not at hand costs its lower bound.
 class OptimisticTable final : public CostTable {
  public:
   explicit OptimisticTable(const CostTable& table) : table_(table) {}
@@ -19,7 +19,10 @@ class OptimisticTable final : public CostTable {
     return table_.node_cost(node, candidate);
   }
   Bytes node_memory(int, int) const override { return {0}; }
-  Seconds edge_cost(int edge, int, int) const override { return table_.edge_bound(edge); }
+  Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override {
+    return table_.edge_at_hand(edge) ? table_.edge_cost(edge, from_candidate, to_candidate)
+                                     : table_.edge_bound(edge);
+  }
 
  private:
   const CostTable& table_;
@@ -31,7 +34,8 @@ class LazySearch {
     const Problem given = make_problem(OptimisticTable(table), survivors);
     problem_ = reordered(given, elimination_order(given));
     factors_ = pair_factors(problem_);
-    for (const Factor& factor : factors_) asked_.emplace_back(factor.values.size(), false);
+    for (std::size_t edge = 0; edge < factors_.size(); ++edge)
+      asked_.emplace_back(factors_[edge].values.size(), table.edge_at_hand(static_cast<int>(edge)));
   }
 
   std::optional<std::vector<int>> run(std::size_t table_entries) {

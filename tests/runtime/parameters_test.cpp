@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/partition/lowering/recompute.hpp"
+#include "model/partition/shared_parameters.hpp"
 #include "runtime/verify/verify.hpp"
 #include "support/parameter_network.hpp"
 #include "support/training.hpp"

@@ -14,6 +14,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/cost/transports.hpp"
+#include "model/partition/shared_parameters.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
 #include "report/layers.hpp"

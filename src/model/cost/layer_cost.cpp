@@ -82,7 +82,7 @@ std::string describe(const Network& network, const Recomputation& recomputation,
   for (const auto& [role, shape] : layer.parameters()) {
     text += fmt::format(" {}", static_cast<int>(network.learning(index, role)));
     if (network.is_shared(index, role))
-      text += fmt::format(" of {} {}", network.parameter_name(index, role),
+      text += fmt::format(" shared {} {}", network.first_user(index, role) == index,
                           network.last_user(index, role) == index);
   }
   text += fmt::format(" momentum {} gradient {}", network.momentum_of(index),

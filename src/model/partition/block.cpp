@@ -1,9 +1,6 @@
 #include "model/partition/block.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "model/base/assert.hpp"
@@ -40,62 +37,11 @@ std::vector<Decomposition> spread(const Network& network, const Block& block,
   return decompositions;
 }
 
-namespace {
-
-/// Rejects a decomposition that splits a shared parameter.
-std::optional<Rejection> check_whole(const Network& network, LayerIndex index,
-                                     const Decomposition& decomposition) {
-  if (!network.shares_parameters(index)) return {};
-  const LayerDistributions made = distribute(network.layer(index), decomposition);
-  for (const auto& [role, shape] : network.layer(index).parameters()) {
-    if (!network.is_shared(index, role)) continue;
-    const DimList split = made.parameter(role).dims_with(Role::Block);
-    if (!split.empty())
-      return Rejection{
-          fmt::format("layer {}: {} would be split along {}, but a search keeps "
-                      "parameters that layers share whole on every rank",
-                      network.layer(index).name, network.parameter_name(index, role),
-                      dim_letters[static_cast<std::size_t>(split[0])])};
-  }
-  return {};
-}
-
-/// Returns, by rank of the job, the part of a parameter that the rank holds.
-std::map<int, Region> regions_of(const Network& network, LayerIndex index, ParameterRole role,
-                                 const Decomposition& decomposition) {
-  const LayerDistributions made = distribute(network.layer(index), decomposition);
-  std::map<int, Region> regions;
-  for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-    regions[decomposition.ranks.of_job(rank)] = made.parameter(role).owned(rank);
-  return regions;
-}
-
-}  // namespace
-
-std::optional<Rejection> check_shared(const Network& network,
-                                      const LayerDecompositions& decompositions) {
-  for (LayerIndex index = 0; index < network.size(); ++index)
-    for (const auto& [role, shape] : network.layer(index).parameters()) {
-      const LayerIndex first = network.first_user(index, role);
-      if (first == index) continue;
-      const Decomposition &here = decompositions[static_cast<std::size_t>(index)],
-                          &there = decompositions[static_cast<std::size_t>(first)];
-      if (regions_of(network, index, role, here) == regions_of(network, first, role, there))
-        continue;
-      return Rejection{fmt::format(
-          "layers {} and {} share {}, so they must split it alike, but {} and {} do not",
-          network.layer(first).name, network.layer(index).name, network.parameter_name(index, role),
-          there.text(), here.text())};
-    }
-  return {};
-}
-
 std::optional<Rejection> check(const Network& network, const Block& block,
                                const Decomposition& root) {
   Decomposition decomposition = root;
   for (const LayerIndex index : block.layers) {
     if (auto rejection = check(network.layer(index), decomposition)) return rejection;
-    if (auto rejection = check_whole(network, index, decomposition)) return rejection;
     decomposition = inherited(network.layer(index), decomposition);
   }
   return {};

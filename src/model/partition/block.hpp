@@ -25,16 +25,10 @@ std::vector<Block> fold(const Network& network);
 std::vector<Decomposition> spread(const Network& network, const Block& block,
                                   const Decomposition& root);
 
-/// Returns the first rejection among the block's layers; nothing if all decompositions are legal. A
-/// decomposition that splits a parameter which layers share is rejected, so that the blocks of a
-/// network can be decomposed independently.
+/// Returns the first rejection among the block's layers; nothing if all decompositions are legal.
+/// Parameters that blocks share are another matter (partition/shared_parameters.hpp).
 std::optional<Rejection> check(const Network& network, const Block& block,
                                const Decomposition& root);
-
-/// Returns why layers that share a parameter cannot have these decompositions: each rank must hold
-/// the same part of the parameter for all of them. `decompositions`: by layer.
-std::optional<Rejection> check_shared(const Network& network,
-                                      const std::vector<Decomposition>& decompositions);
 
 struct Candidates {
   std::vector<Decomposition> legal;  ///< decompositions of the root, distinct

@@ -15,6 +15,7 @@
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
+#include "model/partition/shared_parameters.hpp"
 
 namespace stratplan {
 namespace {

@@ -239,28 +239,41 @@ class FusionFold : public PassSink {
   // ---------------------------------------------------------------- parameters
 
   /// What the parameters of a bucket have in common.
-  enum class Kind { Own, Shared, Untrained };
+  struct Kind {
+    bool trained = true, shared = false;
+    DimSet dims = along_blocks;  ///< along which their gradients are summed
+    friend bool operator==(const Kind&, const Kind&) = default;
+  };
 
+  /// The gradients of shared parameters are summed over all ranks that hold the same block, those
+  /// of others over the ranks that do not repeat each other's work.
   Kind kind_of(ParameterRole role) const {
-    if (!site_.trains(role)) return Kind::Untrained;
-    return site_.network.is_shared(site_.fusion.head, role) ? Kind::Shared : Kind::Own;
+    if (!site_.trains(role)) return {.trained = false};
+    const Distribution& parameter = site_.of_head().parameter(role);
+    const bool by_filters = parameter.role(Dim::F) == Role::Block,
+               by_channels = parameter.role(Dim::C) == Role::Block;
+    if (!site_.network.is_shared(site_.fusion.head, role))
+      return {.dims = parameter.role(Dim::F) == Role::Gathered ? along_work : along_blocks};
+    return {.shared = true,
+            .dims = by_filters && by_channels ? along_same
+                    : by_filters              ? along_same_channels
+                    : by_channels             ? along_same_filters
+                                              : along_all};
   }
   Region region_of(ParameterRole role) const {
     return site_.of_head().parameter(role).owned(site_.rank);
   }
-  std::int64_t members(Kind kind) const {
+  std::int64_t members(DimSet dims) const {
     std::int64_t members = 1;
     for (const Dim dim : all_dims)
-      if ((kind == Kind::Shared ? along_all : along_blocks).contains(dim))
-        members *= site_.parts(dim);
+      if (dims.contains(dim)) members *= site_.parts(dim);
     return members;
   }
 
-  /// Takes the parameters of one kind for a bucket of their own, and prices their schedule. The
-  /// gradients of shared parameters are summed over all ranks that hold the same block.
-  void fold_bucket(Kind kind, const std::vector<ParameterRole>& roles) {
-    bucket_ = Bucket{.trained = kind != Kind::Untrained};
-    dims_of_bucket_ = kind == Kind::Shared ? along_all : along_blocks;
+  /// Takes the parameters of one kind for a bucket of their own, and prices their schedule.
+  void fold_bucket(const Kind& kind, const std::vector<ParameterRole>& roles) {
+    bucket_ = Bucket{.trained = kind.trained};
+    dims_of_bucket_ = kind.dims;
     slices_.clear();
     for (const ParameterRole role : roles) {
       if (kind_of(role) != kind) continue;
@@ -269,7 +282,7 @@ class FusionFold : public PassSink {
       bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
     }
     if (bucket_.elements == 0) return;
-    bucket_.members = members(kind);
+    bucket_.members = members(kind.dims);
     if (schedule_.shares(bucket_, 1)) schedule_.divide(bucket_);
     phase_ = Phase::Backward;
     if (bucket_.trained) reduce();
@@ -284,8 +297,10 @@ class FusionFold : public PassSink {
       if (!site_.trains(role) &&
           site_.network.first_user(site_.fusion.head, role) == site_.fusion.head)
         untrained.push_back(role);
-    for (const Kind kind : {Kind::Own, Kind::Shared}) fold_bucket(kind, gradients_);
-    fold_bucket(Kind::Untrained, untrained);
+    for (const DimSet dims : {along_blocks, along_work}) fold_bucket({.dims = dims}, gradients_);
+    for (const DimSet dims : {along_all, along_same, along_same_filters, along_same_channels})
+      fold_bucket({.shared = true, .dims = dims}, gradients_);
+    fold_bucket({.trained = false}, untrained);
   }
   void reduce() {
     for (std::size_t i = 0; i < slices_.size(); ++i) {

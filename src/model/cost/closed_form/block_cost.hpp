@@ -4,8 +4,10 @@
 // digits lie. So the pieces are computed once for all grids with the same parts per dimension. The
 // cost of a collective depends on where the digits lie. So it is computed for each grid, from a
 // GroupShape. The time that the interior/boundary split hides is not subtracted.
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/cost/op_cost.hpp"
@@ -23,12 +25,25 @@ namespace stratplan {
 ///   along_blocks    ranks that share parameters, or statistics per channel
 ///   along_work      all ranks that do not repeat another rank's work
 ///   along_all       all ranks
+///   along_same, along_same_filters, along_same_channels
+///                   ranks that hold the same part of a parameter that layers share, if filters and
+///                   channels split it, only channels, or only filters; along_all if nothing does
 inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W},
     along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
     along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W},
-    along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
-inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work,
-                                            along_all};
+    along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R},
+    along_same{Dim::N, Dim::D, Dim::H, Dim::W, Dim::R},
+    along_same_filters{Dim::N, Dim::F, Dim::D, Dim::H, Dim::W, Dim::R},
+    along_same_channels{Dim::N, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
+inline constexpr std::array collective_dims{along_channels,     along_space,        along_blocks,
+                                            along_work,         along_all,          along_same,
+                                            along_same_filters, along_same_channels};
+/// The sets that blocks of the network can communicate along.
+inline std::span<const DimSet> collective_dims_of(const Network& network) {
+  constexpr std::size_t without_sharing = 5;
+  const bool shares = std::ranges::any_of(network.parameters, &Parameter::shared);
+  return std::span(collective_dims).first(shares ? collective_dims.size() : without_sharing);
+}
 
 /// A collective over all ranks that differ only along `dims` (one of collective_dims). Along N, it
 /// covers only `samples` consecutive blocks (0: all blocks).

@@ -45,7 +45,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
       edge_rates_(edge_rates(space.ranks(), machine, execution.precision.activations)),
       ends_(space),
       placement_(machine.placement(space.ranks())),
-      group_shapes_(space, placement_, collective_dims),
+      group_shapes_(space, placement_, collective_dims_of(network)),
       grids_of_totals_(space.totals().size()) {
   const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
