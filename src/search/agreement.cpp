@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-/// The cost of a disagreement in seconds. It exceeds the cost of any sensible assignment, even where
+/// The cost of a disagreement in seconds. It exceeds the cost of any sensible assignment, even if
 /// edges cost far more than nodes. Much more would cost sums their precision.
 double far_too_much(double least_costs_of_nodes) { return 1e4 * least_costs_of_nodes + 1e3; }
 

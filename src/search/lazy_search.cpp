@@ -7,7 +7,8 @@ namespace stratplan {
 
 namespace {
 
-/// A view of another table with exact node costs. An edge that is not at hand costs its lower bound.
+/// A view of another table with exact node costs. Edges that are not at hand cost their lower
+/// bounds.
 class OptimisticTable final : public CostTable {
  public:
   explicit OptimisticTable(const CostTable& table) : table_(table) {}

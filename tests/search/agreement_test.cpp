@@ -14,7 +14,7 @@
 namespace stratplan {
 namespace {
 
-/// Returns agreements among random nodes. Some candidates make a choice that not all nodes can make.
+/// Returns agreements among random nodes. Some candidates make none of the choices.
 std::vector<Agreement> random_agreements(const CostTable& table) {
   std::vector<Agreement> agreements(static_cast<std::size_t>(*rc::gen::inRange(0, 3)));
   for (Agreement& agreement : agreements) {
