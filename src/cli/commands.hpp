@@ -25,6 +25,7 @@ void add_solve(CLI::App& program, const CommandLine& command_line);
 void add_data(CLI::App& program, const CommandLine& command_line);
 void add_machines(CLI::App& program, const CommandLine& command_line);
 void add_import(CLI::App& program, const CommandLine& command_line);
+void add_export_weights(CLI::App& program, const CommandLine& command_line);
 void add_explain(CLI::App& program, const CommandLine& command_line);
 void add_diff(CLI::App& program, const CommandLine& command_line);
 void add_bottleneck(CLI::App& program, const CommandLine& command_line);

@@ -22,6 +22,7 @@
 #include "runtime/io/data_set.hpp"
 #include "runtime/io/prefetch.hpp"
 #include "runtime/io/safetensors.hpp"
+#include "runtime/io/weights.hpp"
 #include "runtime/verify/dump.hpp"
 #include "runtime/verify/verify.hpp"
 #include "runtime/watch/job_watch.hpp"
@@ -226,6 +227,15 @@ class Continuation {
   bool stopped_ = false;
 };
 
+/// Loads the request's weights.
+void load_parameters(const TrainingRequest& request, const Network& network, const Program& program,
+                     Executor& executor, Log& log) {
+  const LoadedWeights loaded =
+      load_weights(request.weights, network, program, executor,
+                   request.allow_missing ? MissingTensors::Kept : MissingTensors::Refused);
+  for (const std::string& difference : notes_on(loaded, request.weights)) log.note(difference);
+}
+
 /// Returns the exception that is being handled, with the step and op at which it was thrown.
 RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
                        const Network& network) {
@@ -267,7 +277,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   replay_ops(request.device, backend, request.times_ops, executor, log);
   if (is_cuda(request.device.backend)) timings.replays = executor.replay_count();
   initialize_parameters(network, program, settings.seed, executor);
-  if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
+  if (!request.weights.empty()) load_parameters(request, network, program, executor, log);
   Continuation continuation(
       request, communicator, recorder,
       {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator},
@@ -348,7 +358,7 @@ class Inference {
     if (request.weights.empty())
       restore(request);
     else
-      load_weights(request.weights, network_, program_, executor_);
+      load_parameters(request, network_, program_, executor_, log_);
   }
 
   Evaluation evaluation() {

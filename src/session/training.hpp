@@ -35,6 +35,7 @@ struct TrainingRequest {
   bool resume = false;                  ///< begin from the newest checkpoint, if there is one
   /// safetensors file of parameters to begin with, or to evaluate; empty: none
   std::string weights;
+  bool allow_missing = false;  ///< the file of weights may lack tensors of the network
   bool samples_alone = false;  ///< read only the samples, without labels or targets
 };
 

@@ -5,13 +5,16 @@
 
 The models are written as users write them. Each is exported for training and imported. The import
 must name the module's own parameters, train the same ones, and keep enough for a state that
-load_state_dict(strict=True) accepts. Exit code 0: it does; 1: it does not; 77: PyTorch is missing.
+load_state_dict(strict=True) accepts. Then the network is trained for two steps, on two ranks, and
+exported: the module loads the export, and the network loads the module's own file. Exit code 0: all
+is so; 1: something is not; 77: PyTorch is missing.
 """
 
 import inspect
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -298,6 +301,66 @@ def differences(network, document, weights, report, options):
         yield str(error)
 
 
+def write_state(path, state):
+    """Writes a state as the package safetensors does."""
+    types = {torch.float32: "F32", torch.int64: "I64"}
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, values in state.items():
+        part = values.contiguous().numpy().tobytes()
+        header[name] = {"dtype": types[values.dtype], "shape": list(values.shape),
+                        "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def trained(program, folder, options):
+    """Trains the plan of two ranks; returns the checkpoint's tensors and the exported ones."""
+    state, exported = folder / "state", folder / "exported.safetensors"
+    shutil.rmtree(state, ignore_errors=True)
+    notes = command.run(program, "launch", folder / "plan.json", "--threads", "-q", "--warmup", 0,
+                        "--checkpoint", state, "--optimizer", "adamw", *options)
+    notes += command.run(program, "export-weights", state, "-o", exported)
+    kept = tensors_of(state / (state / "latest").read_text().strip())
+    return kept, tensors_of(exported), notes
+
+
+def export_differences(program, folder, network, document):
+    """Yields what is wrong with an export after training."""
+    command.run(program, "plan", folder / "network.json", "-n", 2, "-o", folder / "plan.json")
+    kept, exported, notes = trained(
+        program, folder, ["--steps", 2, "--weights", folder / "weights.safetensors"])
+    if "no tensors for" in notes or "does not have" in notes:
+        yield notes
+    again = type(network)()
+    try:
+        again.load_state_dict({name: torch.tensor(values) for name, values in exported.items()},
+                              strict=True)
+    except RuntimeError as error:
+        yield f"the export: {error}"
+        return
+    before, moved = network.state_dict(), False
+    expected = restored(document, {name: values for name, values in kept.items()
+                                   if not name.startswith(("optimizer.", "buffer."))})
+    for name, values in again.state_dict().items():
+        if name.endswith(TRACKED):
+            continue
+        if not torch.equal(values, expected[name].reshape(values.shape)):
+            yield f"{name} of the export is not the checkpoint's"
+        moved = moved or not torch.equal(values, before[name])
+    if not moved:
+        yield "training has changed nothing"
+    write_state(folder / "module.safetensors", before)
+    _, exported, notes = trained(
+        program, folder,
+        ["--steps", 1, "--lr", 0, "--weights", folder / "module.safetensors"])
+    if "does not have" in notes or "other values" in notes:
+        yield notes
+    for name, values in network.named_parameters():
+        if not torch.equal(values, torch.tensor(exported[name])):
+            yield f"{name} of the module's own file has changed at a rate of zero"
+
+
 def check(program, folder, name):
     folder.mkdir(parents=True, exist_ok=True)
     make, extents, options = CASES[name]
@@ -319,6 +382,7 @@ def check(program, folder, name):
         return True
     found = list(differences(network, json.loads(document.read_text()), tensors_of(weights),
                              json.loads(result.stdout)["report"], options))
+    found += export_differences(program, folder, network, json.loads(document.read_text()))
     print(f"{name}: " + ("; ".join(found) if found else "as in PyTorch"))
     return bool(found)
 

@@ -12,6 +12,7 @@
 #include "runtime/io/checkpoint.hpp"
 #include "runtime/io/data_set.hpp"
 #include "runtime/io/safetensors.hpp"
+#include "runtime/io/weights.hpp"
 #include "support/message_of.hpp"
 #include "support/networks.hpp"
 #include "support/temporary_folder.hpp"
@@ -89,7 +90,7 @@ TEST(Forward, WeightsMustBeTheNetworks) {
   write_safetensors(other.weights,
                     {{other.network.layers[1].name + ".weights", {3, 1, 1, 1, 1}, {1, 2, 3}}});
   EXPECT_THAT(test::message_of<InputError>([&] { other.outputs("N1"); }),
-              HasSubstr("the tensor has 3 elements in the file, and 2 in the network"));
+              HasSubstr("expected the shape (2, 1, 1, 1), found (3, 1, 1, 1, 1)"));
 }
 
 TEST(Forward, SamplesMustFillABatch) {

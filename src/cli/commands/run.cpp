@@ -242,6 +242,8 @@ void check_checkpointing(const RunOptions& options) {
   if (!training.weights.empty() && (training.verify || !training.against.empty()))
     throw UsageError(
         "--verify and --against compare with a run from the seed's parameters, not from --weights");
+  if (training.allow_missing && training.weights.empty())
+    throw UsageError("--allow-missing needs the --weights file that lacks parameters");
   if (training.resume && training.checkpoints.empty())
     throw UsageError("--resume needs the --checkpoint folder to go on from");
   if (training.resume && (training.verify || !training.against.empty() || !training.dump.empty()))
@@ -303,6 +305,8 @@ constexpr const char* run_footer = R"(Examples:
                           --schedule cosine --warmup-steps 500
   stratplan run plan.json --steps 9000 --checkpoint state --resume
                                                     starts, or continues where it was stopped
+  stratplan run plan.json --weights pretrained.safetensors --allow-missing
+                                                    fine-tunes a network with a new last layer
   stratplan run plan.json --evaluate --checkpoint state --data held_out.h5
                                                     loss and accuracy of the trained network
   stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy
@@ -404,7 +408,10 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_option(
       "--weights", training.weights,
       "safetensors file of initial parameters, or with --evaluate and --forward of the parameters "
-      "to use. The file is a checkpoint, or stratplan import wrote it");
+      "to use. The file is a checkpoint, the model's own, or written by stratplan import");
+  command.add_flag("--allow-missing", training.allow_missing,
+                   "parameters that the file of --weights lacks keep their initial values, as for "
+                   "a new last layer; without this option they are an error");
   add_checkpoints(command, training);
   command
       .add_option(
@@ -427,8 +434,8 @@ void add_options(CLI::App& command, RunOptions& options) {
                    "with --forward: write the softmax of the outputs over their channels");
   forward->excludes(evaluate);
   evaluate->excludes(command.get_option("--output"));
-  for (const char* other :
-       {"--verify", "--against", "--dump", "--loss-curve", "--resume", "--cuda-graph"})
+  for (const char* other : {"--verify", "--against", "--dump", "--loss-curve", "--resume",
+                            "--cuda-graph", "--allow-missing"})
     for (CLI::Option* infers : {evaluate, forward}) infers->excludes(command.get_option(other));
   add_json(command, options.json);
 }

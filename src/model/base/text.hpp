@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/base/units.hpp"
 
@@ -40,5 +41,7 @@ std::string exact(Bytes bytes);
 bool matches_pattern(const std::string& text, const std::string& pattern);
 /// Returns a count with its noun: "1 sample", "2 samples". The plural of `noun` must end in s.
 std::string counted(std::int64_t count, const std::string& noun);
+/// Returns the first five names, and how many more there are: "a, b, c, d, e and 2 more".
+std::string first_of(const std::vector<std::string>& names);
 
 }  // namespace stratplan

@@ -66,7 +66,25 @@ class Finishing {
         static_cast<std::int64_t>(values) != use.shape.elements())
       fail(use.layer, fmt::format("expected 1 or {} values of the constant {}, found {}",
                                   use.shape.elements(), parameter.name, values));
+    check_stored(parameter, use);
     parameter.users.push_back(use.layer);
+  }
+
+  /// The one value of a constant may stand for all elements.
+  void check_stored(const Parameter& parameter, const FirstUse& use) const {
+    if (!parameter.stored) return;
+    const auto& [shape, transposed, channels_last] = *parameter.stored;
+    const auto elements = element_count(shape);
+    const bool fits =
+        elements == use.shape.elements() || (elements == 1 && parameter.values.size() == 1);
+    if (!fits)
+      fail(use.layer, fmt::format("the parameter {} is stored in the shape ({}), but it has {} "
+                                  "elements",
+                                  parameter.name, fmt::join(shape, ", "), use.shape.elements()));
+    if ((transposed || channels_last) && use.role != ParameterRole::Weights)
+      fail(use.layer, fmt::format("the parameter {} is the {}; only weights are transposed or have "
+                                  "channels last",
+                                  parameter.name, name_of(use.role)));
   }
 
   void take_running(LayerIndex index) {
@@ -103,6 +121,10 @@ class Finishing {
           fail(index, fmt::format("the parameter {} has the same name as one of layer {}", name,
                                   network_.layer(found->second).name));
       }
+    for (std::size_t i = 0; i < network_.buffers.size(); ++i)
+      if (const std::string& name = network_.buffers[i].name; !owners.try_emplace(name, 0).second)
+        throw InputError(file_, fmt::format("/buffers/{}/name", i),
+                         fmt::format("a parameter or another buffer is named {}, too", name));
   }
 
   /// A network without any parameter keeps all gradients, so that its layers can be studied alone.

@@ -4,6 +4,7 @@
 // layers share, a parameter that training does not change, or a constant.
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,17 @@ constexpr std::string_view name_of(Learning learning) {
   return learning_names[static_cast<std::size_t>(learning)];
 }
 
+/// Returns the product of a tensor's extents; nothing if one is negative or the product overflows.
+constexpr std::optional<std::int64_t> element_count(const std::vector<std::int64_t>& extents) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents)
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements)) return {};
+  return elements;
+}
+
 /// How the model from which a network was imported stores a parameter.
 struct StoredTensor {
-  std::vector<std::int64_t> shape;  ///< empty: as the network's own shape, without leading ones
+  std::vector<std::int64_t> shape;  ///< empty: a scalar
   bool transposed = false;          ///< (K, F) instead of (F, K), for a fully connected layer
   bool channels_last = false;       ///< K is ordered (D, H, W, C) instead of (C, D, H, W)
 };
@@ -41,7 +50,7 @@ struct Parameter {
   std::string name;
   Learning learning = Learning::Trained;
   std::vector<float> values{};  ///< of a Constant: one value for all elements, or one per element
-  StoredTensor stored{};
+  std::optional<StoredTensor> stored{};  ///< none: the model has no tensor of this name
   /// the layers that read the parameter, ascending; set by finish_network()
   std::vector<LayerIndex> users{};
 
@@ -57,9 +66,11 @@ struct RunningNames {
 
 /// A tensor of the imported model that no layer reads, but that the model's own file has.
 struct StateBuffer {
+  static constexpr std::int64_t most_elements = 65536;
+
   std::string name;
   std::vector<std::int64_t> shape;
-  std::vector<float> values;
+  std::vector<float> values;  ///< one value for all elements, or one per element
 };
 
 }  // namespace stratplan

@@ -88,7 +88,7 @@ void ParameterReader::read_declaration(const Json& json, const std::string& poin
   }
   if (!json.contains("stored")) return;
   const Json& stored = json["stored"];
-  parameter.stored = {stored.value("shape", std::vector<std::int64_t>()),
+  parameter.stored = {stored["shape"].get<std::vector<std::int64_t>>(),
                       stored.value("transposed", false), stored.value("channels_last", false)};
 }
 
@@ -111,11 +111,24 @@ void ParameterReader::finish(Network& network) {
     read_declaration(declarations[i], pointer, network);
   }
   network.running = std::move(running_);
+  read_buffers(network);
+}
+
+void ParameterReader::read_buffers(Network& network) const {
   if (!document_.contains("buffers")) return;
-  for (const Json& each : document_["buffers"])
-    network.buffers.push_back({each["name"].get<std::string>(),
-                               each["shape"].get<std::vector<std::int64_t>>(),
-                               numbers(each["value"])});
+  for (const Json& each : document_["buffers"]) {
+    const std::string pointer = fmt::format("/buffers/{}", network.buffers.size());
+    const StateBuffer& buffer = network.buffers.emplace_back(StateBuffer{
+        each["name"], each["shape"].get<std::vector<std::int64_t>>(), numbers(each["value"])});
+    const auto elements = element_count(buffer.shape);
+    if (!elements || *elements > StateBuffer::most_elements)
+      throw InputError(file_, pointer + "/shape",
+                       fmt::format("expected at most {} elements", StateBuffer::most_elements));
+    if (buffer.values.size() != 1 && std::ssize(buffer.values) != *elements)
+      throw InputError(file_, pointer + "/value",
+                       fmt::format("expected 1 or {} values of the buffer {}, found {}", *elements,
+                                   buffer.name, buffer.values.size()));
+  }
 }
 
 }  // namespace stratplan

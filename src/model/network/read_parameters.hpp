@@ -23,6 +23,7 @@ class ParameterReader {
  private:
   ParameterIndex index_of(const std::string& name);
   void read_declaration(const Json& json, const std::string& pointer, Network& network) const;
+  void read_buffers(Network& network) const;
 
   const Json& document_;
   std::string file_;

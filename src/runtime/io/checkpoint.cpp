@@ -14,6 +14,7 @@
 #include "model/base/error.hpp"
 #include "model/base/hash.hpp"
 #include "model/base/json/json.hpp"
+#include "runtime/io/model_tensors.hpp"
 #include "runtime/io/safetensors.hpp"
 #include "runtime/verify/dump.hpp"
 
@@ -24,6 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr int keeper = 0;  ///< the rank that writes checkpoints and chooses the one to load
 constexpr const char* format = "stratplan checkpoint 1";
+constexpr const char* model_tensors = "model_tensors";
+constexpr const char* model_checksum = "model_tensors_checksum";
 
 /// A part of every parameter that a checkpoint holds, and the prefix of the tensors' names. The
 /// prefixes contain PyTorch's names for the optimizer's state.
@@ -94,23 +97,6 @@ std::vector<std::int64_t> steps_in(const fs::path& folder) {
   return steps;
 }
 
-/// Reads a file and verifies its checksums. Throws InputError if the file is damaged.
-SafetensorsFile read_whole(const fs::path& path) {
-  SafetensorsFile file = read_safetensors_file(path);
-  const Json checksums = Json::parse(file.metadata["checksums"], nullptr, false);
-  if (!checksums.is_object())
-    throw InputError(path.string(), "/__metadata__/checksums",
-                     "expected the checksums of the tensors");
-  for (const NamedTensor& tensor : file.tensors) {
-    const auto expected = checksums.find(tensor.name);
-    if (expected == checksums.end() || *expected != checksum(tensor.values))
-      throw InputError(path.string(), "/" + tensor.name, "the values do not match their checksum");
-  }
-  if (checksums.size() != file.tensors.size())
-    throw InputError(path.string(), "", "some tensors that have a checksum are missing");
-  return file;
-}
-
 /// A checkpoint's tensors by name.
 class WholeTensors {
  public:
@@ -161,11 +147,53 @@ void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const 
 
 }  // namespace
 
-void load_weights(const fs::path& path, const Network& network, const Program& program,
-                  Executor& executor) {
-  const SafetensorsFile file = read_safetensors_file(path);
-  take_up(WholeTensors(file, path.string()), parts_of(OptimizerKind::Sgd), network, program,
-          executor);
+bool is_checkpoint(const SafetensorsFile& file) {
+  const auto found = file.metadata.find("format");
+  return found != file.metadata.end() && found->second == format;
+}
+
+SafetensorsFile read_checkpoint(const fs::path& path) {
+  SafetensorsFile file = read_safetensors_file(path, OtherTypes::Skipped);  // has no checksums
+  const std::string name = path.string();
+  if (!is_checkpoint(file))
+    throw InputError(name, "/__metadata__/format", fmt::format("expected \"{}\"", format));
+  const Json checksums = Json::parse(file.metadata["checksums"], nullptr, false);
+  if (!checksums.is_object())
+    throw InputError(name, "/__metadata__/checksums", "expected the checksums of the tensors");
+  for (const NamedTensor& tensor : file.tensors) {
+    const auto expected = checksums.find(tensor.name);
+    if (expected == checksums.end() || *expected != checksum(tensor.values))
+      throw InputError(name, "/" + tensor.name, "the values do not match their checksum");
+  }
+  if (checksums.size() != file.tensors.size())
+    throw InputError(name, "", "some tensors that have a checksum are missing");
+  const auto model = file.metadata.find(model_tensors), sum = file.metadata.find(model_checksum);
+  const bool has_model = model != file.metadata.end(), has_sum = sum != file.metadata.end();
+  if (has_model != has_sum || (has_model && fingerprint_of(model->second) != sum->second))
+    throw InputError(name, std::string("/__metadata__/") + model_tensors,
+                     "the text does not match its checksum");
+  return file;
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& folder, std::vector<std::string>& notes) {
+  std::vector<std::int64_t> steps = steps_in(folder);
+  std::string name;
+  std::ifstream(folder / "latest") >> name;
+  if (const auto latest = step_of(name))
+    std::erase_if(steps, [&](std::int64_t step) { return step > *latest; });
+  for (const std::int64_t step : steps) {
+    try {
+      read_checkpoint(file_of(folder, step));
+      return file_of(folder, step);
+    } catch (const InputError& damage) {
+      notes.push_back(fmt::format("skipping a damaged checkpoint: {}", damage.what()));
+    }
+  }
+  if (!steps.empty())
+    throw InputError(
+        folder.string(), "",
+        fmt::format("none of {} checkpoints is intact: {}", steps.size(), notes.front()));
+  return {};
 }
 
 Checkpoints::Checkpoints(fs::path folder, int keep, const Network& network, const Program& program,
@@ -194,7 +222,11 @@ void Checkpoints::save(std::int64_t steps) {
        gather_running_statistics(network_, program_, executor_, communicator_))
     tensors.push_back(std::move(tensor));
   if (communicator_.rank() == keeper) {
+    ModelTensors model = model_tensors_of(network_);
+    std::ranges::move(model.constants, std::back_inserter(tensors));
     Metadata metadata;
+    metadata[model_tensors] = rows_to_text(model.rows);
+    metadata[model_checksum] = fingerprint_of(metadata[model_tensors]);
     for (const auto& [key, value] : conditions(network_, seed_)) metadata[key] = value;
     metadata["fingerprint"] = identity(network_);
     metadata["step"] = std::to_string(steps);
@@ -230,27 +262,6 @@ void Checkpoints::prune(std::int64_t newest) const {
   }
 }
 
-std::optional<fs::path> Checkpoints::newest_whole(std::vector<std::string>& notes) const {
-  std::vector<std::int64_t> steps = steps_in(folder_);
-  std::string name;
-  std::ifstream(folder_ / "latest") >> name;
-  if (const auto latest = step_of(name))
-    std::erase_if(steps, [&](std::int64_t step) { return step > *latest; });
-  for (const std::int64_t step : steps) {
-    try {
-      read_whole(file_of(folder_, step));
-      return file_of(folder_, step);
-    } catch (const InputError& damage) {
-      notes.push_back(fmt::format("skipping a damaged checkpoint: {}", damage.what()));
-    }
-  }
-  if (!steps.empty())
-    throw InputError(
-        folder_.string(), "",
-        fmt::format("none of {} checkpoints is intact: {}", steps.size(), notes.front()));
-  return {};
-}
-
 Restored Checkpoints::restore() { return restore(Purpose::Training); }
 
 Restored Checkpoints::restore_for_inference() { return restore(Purpose::Inference); }
@@ -259,7 +270,7 @@ Restored Checkpoints::restore(Purpose purpose) {
   Restored restored;
   double step = 0;  // exact below 2^53; ranks other than the keeper add zero
   if (communicator_.rank() == keeper)
-    if (const auto file = newest_whole(restored.notes))
+    if (const auto file = newest_checkpoint(folder_, restored.notes))
       step = static_cast<double>(*step_of(file->filename().string()));
   communicator_.all_reduce(Stream::Compute, all_ranks(communicator_), &step, 1, DataType::F64);
   communicator_.synchronize(Stream::Compute);

@@ -6,16 +6,20 @@
 //   FOLDER/step-00000100.safetensors  tensors such as "conv1.weights",
 //                                     "optimizer.momentum_buffer.conv1.weights", and for batch
 //                                     normalizations that keep running statistics
-//                                     "bn1.running_mean" and "bn1.running_var"; metadata such as
-//                                     the step, seed, network, checksums and loss scale
+//                                     "bn1.running_mean" and "bn1.running_var"; constants of an
+//                                     imported model, such as "buffer.mean"; metadata such as the
+//                                     step, seed, network, checksums and loss scale, and how the
+//                                     model has the tensors (model_tensors.hpp)
 //   FOLDER/latest                     the name of the newest checkpoint
 // Random numbers and the order of data depend only on seed and step, so their state is not saved.
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/exec/executor.hpp"
+#include "runtime/io/safetensors.hpp"
 
 namespace stratplan {
 
@@ -24,11 +28,19 @@ struct Restored {
   std::vector<std::string> notes;  ///< on rank 0: the damaged files that were skipped, and why
 };
 
-/// Loads only parameters and running statistics from a safetensors file whose tensors have the
-/// names of a checkpoint. The file is a checkpoint, or holds the weights that `import` wrote.
-/// Called by all ranks. Throws InputError if a tensor is missing or has another number of elements.
-void load_weights(const std::filesystem::path& file, const Network& network, const Program& program,
-                  Executor& executor);
+/// The prefix of names of tensors that hold the optimizer's state.
+inline constexpr std::string_view optimizer_prefix = "optimizer.";
+
+/// Whether a file says of itself that it is a checkpoint.
+bool is_checkpoint(const SafetensorsFile& file);
+/// Reads a checkpoint and verifies its checksums. Throws InputError if the file is damaged, or
+/// is no checkpoint.
+SafetensorsFile read_checkpoint(const std::filesystem::path& file);
+/// Returns the newest intact checkpoint of a folder that is not newer than the checkpoint named in
+/// `latest`; nothing if the folder holds none. Adds a note for each damaged checkpoint. Throws
+/// InputError if all are damaged.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
+                                                       std::vector<std::string>& notes);
 
 class Checkpoints {
  public:
@@ -55,7 +67,6 @@ class Checkpoints {
  private:
   enum class Purpose { Training, Inference };
 
-  std::optional<std::filesystem::path> newest_whole(std::vector<std::string>& notes) const;
   Restored restore(Purpose purpose);
   void load(const std::filesystem::path& file, Purpose purpose);
   void prune(std::int64_t newest) const;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
@@ -53,6 +54,20 @@ class Values {
  public:
   Values(std::string file, std::ifstream& stream, std::int64_t begin, std::int64_t end)
       : file_(std::move(file)), stream_(stream), begin_(begin), bytes_(end - begin) {}
+
+  /// Returns the type of a tensor that has another type than F32, and counts its bytes as read.
+  /// Returns nothing for F32, and for an entry that read() refuses.
+  std::optional<std::string> skip(const Json& entry) {
+    const auto type = entry.is_object() ? entry.value("dtype", Json()) : Json();
+    if (!type.is_string() || type == "F32") return {};
+    const auto offsets = entry.value("data_offsets", Json());
+    if (!offsets.is_array() || offsets.size() != 2) return {};
+    if (!offsets[0].is_number_integer() || !offsets[1].is_number_integer()) return {};
+    const auto begin = offsets[0].get<std::int64_t>(), end = offsets[1].get<std::int64_t>();
+    if (begin < 0 || end < begin || end > bytes_) return {};
+    read_ = std::max(read_, end);
+    return type.get<std::string>();
+  }
 
   /// Returns the tensor that one entry of the header describes.
   NamedTensor read(const std::string& name, const Json& entry) {
@@ -133,10 +148,12 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   return read_safetensors_file(path).tensors;
 }
 
-SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
+SafetensorsFile read_safetensors_file(const std::filesystem::path& path, OtherTypes other_types) {
   const std::string file = path.string();
   std::ifstream stream(path, std::ios::binary | std::ios::ate);
   if (!stream) throw InputError(file, "", "can not be opened");
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    throw InputError(file, "", "expected a safetensors file, found a folder");
   const std::int64_t size = stream.tellg();
   stream.seekg(0);
   std::uint64_t length = 0;
@@ -151,10 +168,13 @@ SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
   SafetensorsFile read;
   Values values(file, stream, static_cast<std::int64_t>(length_bytes + length), size);
   for (const auto& [name, entry] : header.items()) {
-    if (name != "__metadata__")
-      read.tensors.push_back(values.read(name, entry));
-    else
+    if (name == "__metadata__")
       read.metadata = read_metadata(file, entry);
+    else if (const auto type =
+                 other_types == OtherTypes::Skipped ? values.skip(entry) : std::nullopt)
+      read.skipped[name] = *type;
+    else
+      read.tensors.push_back(values.read(name, entry));
   }
   values.check_end();
   return read;

@@ -1,7 +1,7 @@
 #pragma once
 // Reads and writes files in the safetensors format. A file holds an 8-byte little-endian header
 // length, a JSON header {name: {"dtype", "shape", "data_offsets"}}, and the values, little-endian
-// and row-major. Only values of type F32 are supported.
+// and row-major. Only values of type F32 are supported; others can be skipped.
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -37,8 +37,12 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
 struct SafetensorsFile {
   Metadata metadata;
   std::vector<NamedTensor> tensors;
+  std::map<std::string, std::string> skipped{};  ///< tensors of other types than F32: their types
 };
+/// What to do with tensors of other types than F32.
+enum class OtherTypes { Refused, Skipped };
 /// Returns a file's tensors and metadata. Throws the errors of read_safetensors.
-SafetensorsFile read_safetensors_file(const std::filesystem::path& path);
+SafetensorsFile read_safetensors_file(const std::filesystem::path& path,
+                                      OtherTypes other_types = OtherTypes::Refused);
 
 }  // namespace stratplan

@@ -53,5 +53,11 @@ TEST(Text, OneIsSingular) {
   EXPECT_EQ(counted(2, "output position"), "2 output positions");
 }
 
+TEST(Text, FirstOfManyNames) {
+  EXPECT_EQ(first_of({}), "");
+  EXPECT_EQ(first_of({"a", "b", "c", "d", "e"}), "a, b, c, d, e");
+  EXPECT_EQ(first_of({"a", "b", "c", "d", "e", "f", "g"}), "a, b, c, d, e and 2 more");
+}
+
 }  // namespace
 }  // namespace stratplan
