@@ -110,9 +110,10 @@ class SpoiledBackend final : public HostBackend {
                                           const std::string& choice) override {
     auto prepared = exact_.prepare(kernel, choice);
     if (error_ == Error::None || kernel.kind != place_.kind) return prepared;
-    const Operand written = kernel.operands().writes.at(place_.write);
-    return std::make_unique<SpoiledKernel>(std::move(prepared), place_.write, written, error_,
-                                           changed_);
+    const auto writes = kernel.operands().writes;  // kernels of one kind may write fewer buffers
+    if (place_.write >= writes.size()) return prepared;
+    return std::make_unique<SpoiledKernel>(std::move(prepared), place_.write, writes[place_.write],
+                                           error_, changed_);
   }
 
  private:
@@ -200,7 +201,9 @@ Network golden(const char* name, std::vector<std::int64_t> size) {
 Network regression() {
   NetworkBuilder net(4);
   LayerIndex x = net.relu(net.batch_norm(net.convolution(net.input({2, 1, 8, 8}), 6, same)));
-  x = net.fully_connected(net.max_pool(x, {.kernel = 2, .stride = 2}), 4);
+  x = net.batch_norm(net.max_pool(x, {.kernel = 2, .stride = 2}));
+  net.by_running_statistics();
+  x = net.fully_connected(x, 4);
   return net.finish_with_loss(x);
 }
 
@@ -321,7 +324,6 @@ TEST(PlantedErrors, EachKindOfKernelIsFound) {
   for (const Case& of :
        {Case{"every kind", golden("every_kind", {4, 8, 6}), "N2"},
         Case{"gates", golden("gates", {6, 6}), "N2"},
-        Case{"parameters", golden("parameters", {6, 6}), "N2"},
         Case{"Dice loss", golden("dice", {6, 6}), "N2"}, Case{"regression", regression(), "N2"},
         Case{"regression in fp16", regression(), "N2", 2, DataType::F16}})
     seen.merge(find_errors(of));
@@ -333,7 +335,6 @@ TEST(PlantedErrorSweep, EachKindOfKernelIsFoundUnderEachSplit) {
     for (const Case& of :
          {Case{"every kind", golden("every_kind", {4, 8, 6}), grid},
           Case{"gates", golden("gates", {6, 6}), grid},
-          Case{"parameters", golden("parameters", {6, 6}), grid},
           Case{"Dice loss", golden("dice", {6, 6}), grid}, Case{"regression", regression(), grid}})
       find_errors(of);
 }
