@@ -143,15 +143,6 @@ TEST_P(PointwiseTable, SlopesThatAreFusedAreTheFunction) {
     EXPECT_FLOAT_EQ(y[i], std::max(inputs[i], static_cast<float>(*slope * inputs[i])));
 }
 
-TEST_P(PointwiseTable, HomogeneousOnesPassFactorsOn) {
-  if (!row_of(GetParam()).homogeneous) return;
-  const Floats& inputs = all_inputs;
-  Floats scaled = inputs;
-  for (float& x : scaled) x *= 4;
-  const Floats y = value(tested(GetParam()), inputs), of_scaled = value(tested(GetParam()), scaled);
-  for (std::size_t i = 0; i < inputs.size(); ++i) EXPECT_FLOAT_EQ(of_scaled[i], 4 * y[i]);
-}
-
 TEST_P(PointwiseTable, NamesAreOnesOwn) {
   const PointwiseRow row = row_of(GetParam());
   for (const PointwiseFunction other : all_pointwise_functions)

@@ -2,6 +2,8 @@
 // Convolutions and poolings of every form, to compare backends.
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernel_runner.hpp"
@@ -160,6 +162,24 @@ inline void append_unread(std::vector<Kernel>& kernels, KernelKind kind) {
       }
 }
 
+/// Appends kernels whose windows reach far beyond both ends of a small volume. oneDNN 2.6.3 gets
+/// their filter gradients wrong.
+inline void append_small_volumes(std::vector<Kernel>& kernels, KernelKind kind) {
+  for (const std::int64_t groups : {1, 16})
+    for (const auto& [depth, window] : std::initializer_list<std::pair<std::int64_t, Window>>{
+             {4, {.kernel = 4, .stride = 2, .pad_before = 3, .pad_after = 3}},
+             {7, {.kernel = 7, .stride = 2, .pad_before = 3, .pad_after = 3}},
+             {6, {.kernel = 5, .stride = 3, .pad_before = 4, .pad_after = 4}}}) {
+      const std::int64_t outputs =
+          (depth + window.pad_before + window.pad_after - window.kernel) / window.stride + 1;
+      Kernel kernel{.kind = kind, .x = {{2, 16, depth, 5, 5}}, .y = {{2, 16, outputs, 5, 5}}};
+      kernel.as<ConvolutionAttributes>().groups = groups;
+      const Window plane{.kernel = 3, .pad_before = 1, .pad_after = 1};
+      kernel.windows() = {{window, plane, plane}};
+      kernels.push_back(kernel);
+    }
+}
+
 inline std::vector<Kernel> convolutions(KernelKind kind) {
   Random random(static_cast<unsigned>(kind));
   std::vector<Kernel> kernels;
@@ -178,6 +198,7 @@ inline std::vector<Kernel> convolutions(KernelKind kind) {
   append_grouped(kernels, kind);
   append_transposed(kernels, kind);
   append_unread(kernels, kind);
+  append_small_volumes(kernels, kind);
   if (kind == KernelKind::ConvolutionForward) {
     for (std::size_t i = 0; i < kernels.size(); i += 2)
       kernels[i].as<ConvolutionAttributes>().bias = true;

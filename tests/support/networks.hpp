@@ -93,6 +93,11 @@ class NetworkBuilder {
     return push(layer);
   }
   LayerIndex batch_norm(LayerIndex from) { return point_wise(LayerKind::BatchNorm, "bn", from); }
+  /// Makes the last batch normalization normalize by running statistics.
+  void by_running_statistics() {
+    network_.running_momentum = 0.1;
+    network_.layers.back().as<NormalizationLayer>().statistics = NormalizedBy::Running;
+  }
   LayerIndex pointwise(const Activation& function, LayerIndex from) {
     Layer layer = reading(LayerKind::Pointwise, std::string(name_of(function.function)), from);
     layer.attributes = function;

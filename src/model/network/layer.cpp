@@ -127,12 +127,6 @@ double Layer::fan_in() const {
   return products;
 }
 
-bool Layer::passes_scales() const {
-  if (is_convolution(kind)) return groups() == input[Axis::C];
-  if (kind == LayerKind::Pointwise) return row_of(as<Activation>().function).homogeneous;
-  return traits_of(kind).passes_scales;
-}
-
 double Layer::longest_sum() const {
   const Shape& iterated = kind == LayerKind::TransposedConvolution ? input : output;
   const double positions = static_cast<double>(iterated.elements() / iterated[Axis::C]);

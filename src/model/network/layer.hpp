@@ -49,9 +49,6 @@ struct Layer {
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }
-  /// Whether each output channel depends on one input channel alone, and a positive factor on that
-  /// input channel multiplies the output channel too. A bias is disregarded.
-  bool passes_scales() const;
   /// The number of terms of the longest sum that computes an element of the output, the input's
   /// gradient or a parameter's gradient. Pooling returns 1, because its windows are small or its
   /// sums are taken in double.

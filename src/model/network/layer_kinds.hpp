@@ -42,7 +42,6 @@ inline constexpr int layer_kind_count = static_cast<int>(LayerKind::Binary) + 1;
 struct LayerTraits {
   bool convolution = false, contraction = false, window = false, fully_connected = false,
        labels = false, loss = false, statistics = false, batch_statistics = false,
-       normalizes_each_channel = false, passes_shifts = false, passes_scales = false,
        joins_channels = false, places_inputs = false, joins = false, point_wise = false;
 };
 
@@ -61,49 +60,37 @@ inline constexpr std::array<LayerKindRow, layer_kind_count> layer_kinds = [] {
        "convolution",
        ConvolutionLayer{},
        {.convolution = true, .contraction = true, .window = true}},
-      {MaxPool,
-       "max_pool",
-       PoolLayer{},
-       {.window = true, .passes_shifts = true, .passes_scales = true}},
-      {AveragePool, "average_pool", PoolLayer{}, {.window = true, .passes_scales = true}},
-      {GlobalAveragePool,
-       "global_average_pool",
-       PlainLayer{},
-       {.passes_shifts = true, .passes_scales = true}},
+      {MaxPool, "max_pool", PoolLayer{}, {.window = true}},
+      {AveragePool, "average_pool", PoolLayer{}, {.window = true}},
+      {GlobalAveragePool, "global_average_pool", PlainLayer{}},
       {BatchNorm,
        "batch_norm",
        NormalizationLayer{},
-       {.statistics = true,
-        .batch_statistics = true,
-        .normalizes_each_channel = true,
-        .point_wise = true}},
+       {.statistics = true, .batch_statistics = true, .point_wise = true}},
       {Pointwise, "pointwise", Activation{}, {.point_wise = true}},
-      {Add, "add", PlainLayer{}, {.passes_shifts = true, .joins = true, .point_wise = true}},
+      {Add, "add", PlainLayer{}, {.joins = true, .point_wise = true}},
       {FullyConnected,
        "fully_connected",
        FullyConnectedLayer{},
        {.contraction = true, .fully_connected = true}},
-      {Dropout, "dropout", DropoutLayer{}, {.passes_scales = true, .point_wise = true}},
+      {Dropout, "dropout", DropoutLayer{}, {.point_wise = true}},
       {SoftmaxCrossEntropy,
        "softmax_cross_entropy",
        PlainLayer{},
        {.labels = true, .loss = true, .joins_channels = true}},
       {MeanSquaredError, "mean_squared_error", PlainLayer{}, {.loss = true, .point_wise = true}},
-      {PReLU, "prelu", PReluLayer{}, {.passes_scales = true, .point_wise = true}},
+      {PReLU, "prelu", PReluLayer{}, {.point_wise = true}},
       {Softmax, "softmax", PlainLayer{}, {.joins_channels = true}},
       {LocalResponseNorm, "local_response_norm", LocalResponse{}, {.joins_channels = true}},
       {InstanceNorm,
        "instance_norm",
        NormalizationLayer{},
-       {.statistics = true, .normalizes_each_channel = true, .point_wise = true}},
+       {.statistics = true, .point_wise = true}},
       {GroupNorm, "group_norm", NormalizationLayer{}, {.statistics = true}},
       {DiceLoss, "dice_loss", DiceLayer{}, {.labels = true, .loss = true, .joins_channels = true}},
-      {Concat,
-       "concat",
-       PlainLayer{},
-       {.passes_shifts = true, .passes_scales = true, .places_inputs = true, .joins = true}},
-      {Pad, "pad", PadLayer{}, {.window = true, .passes_scales = true, .places_inputs = true}},
-      {Upsample, "upsample", UpsampleLayer{}, {.passes_shifts = true, .passes_scales = true}},
+      {Concat, "concat", PlainLayer{}, {.places_inputs = true, .joins = true}},
+      {Pad, "pad", PadLayer{}, {.window = true, .places_inputs = true}},
+      {Upsample, "upsample", UpsampleLayer{}},
       {TransposedConvolution,
        "transposed_convolution",
        ConvolutionLayer{},
@@ -153,15 +140,6 @@ constexpr bool is_loss(LayerKind kind) { return traits_of(kind).loss; }
 constexpr bool has_statistics(LayerKind kind) { return traits_of(kind).statistics; }
 /// Whether the layer's statistics cover several samples. Inference uses running statistics instead.
 constexpr bool takes_batch_statistics(LayerKind kind) { return traits_of(kind).batch_statistics; }
-/// Whether the output does not change (apart from the effect of epsilon) if an input channel is
-/// shifted, or scaled by a positive factor. Verification uses this (vanishing_gradients.hpp).
-constexpr bool normalizes_each_channel(LayerKind kind) {
-  return traits_of(kind).normalizes_each_channel;
-}
-/// Whether a shift of an input channel shifts its output channel by as much. Verification uses this
-/// (vanishing_gradients.hpp). Verification also uses the trait passes_scales, through
-/// Layer::passes_scales().
-constexpr bool passes_shifts(LayerKind kind) { return traits_of(kind).passes_shifts; }
 /// Whether channels cannot be split, because each output element needs other channels of its
 /// position. Only tests use this predicate. The layer's family (partition/layers) rejects the
 /// split.

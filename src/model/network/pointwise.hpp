@@ -32,7 +32,6 @@
 //   fused_slope  optional: the slope >= 0 of a function that is x where x > 0, and slope * x
 //                elsewhere. The kernel of the layer before can apply such a function to its own
 //                output (partition/layers/fusion.hpp)
-//   homogeneous  optional: whether f(a x) = a f(x) for each a > 0
 //   domain       optional: the least x for which f has a value
 //   value        f(x)
 //   gradient     dx, from dy and from Input or Output
@@ -91,7 +90,6 @@ struct Row {
   static constexpr Operations operations{};
   static constexpr Jumps jumps(const Constants<double>&) { return {}; }
   static constexpr std::optional<double> fused_slope(const Constants<double>&) { return {}; }
-  static constexpr bool homogeneous = false;
   static constexpr double domain = -std::numeric_limits<double>::infinity();
 };
 
@@ -100,7 +98,6 @@ struct Relu : Row {
   static constexpr Reads reads = Reads::Output;
   static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
   static constexpr std::optional<double> fused_slope(const Constants<double>&) { return 0; }
-  static constexpr bool homogeneous = true;
   template <class Math, class T>
   static constexpr T value(T x, const Constants<T>&) {
     return x > 0 ? x : T(0);
@@ -117,7 +114,6 @@ struct LeakyRelu : Row {
   static constexpr Reads reads = Reads::Output;
   static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
   static constexpr std::optional<double> fused_slope(const Constants<double>& c) { return c[0]; }
-  static constexpr bool homogeneous = true;
   template <class Math, class T>
   static constexpr T value(T x, const Constants<T>& c) {
     return x > 0 ? x : x * c[0];
@@ -328,7 +324,6 @@ struct Abs : Row {
   static constexpr std::string_view name = "abs", onnx = "Abs";
   static constexpr Reads reads = Reads::Input;
   static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
-  static constexpr bool homogeneous = true;
   template <class Math, class T>
   static constexpr T value(T x, const Constants<T>&) {
     return x < 0 ? -x : x;
@@ -453,14 +448,13 @@ struct PointwiseRow {
   bool stored_constants;
   pointwise::Reads reads;
   pointwise::Operations operations;
-  bool homogeneous;
   double domain;
 };
 constexpr PointwiseRow row_of(PointwiseFunction function) {
   return visit_row(function, []<class Row>(Row) {
     return PointwiseRow{
-        Row::name,  Row::onnx,       Row::onnx_mode,   Row::constants, Row::stored_constants,
-        Row::reads, Row::operations, Row::homogeneous, Row::domain};
+        Row::name,  Row::onnx,       Row::onnx_mode, Row::constants, Row::stored_constants,
+        Row::reads, Row::operations, Row::domain};
   });
 }
 constexpr std::string_view name_of(PointwiseFunction function) { return row_of(function).name; }

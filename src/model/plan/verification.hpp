@@ -9,7 +9,7 @@ namespace stratplan {
 struct VerificationResult {
   double loss_difference = 0;  ///< relative
   /// of the worst tensor: ||a - b|| / max(||a||, its floor), where a is the tensor of the undivided
-  /// run, and b that of the plan's run (runtime/verify/verify.hpp)
+  /// run, and b that of the plan's run. The floor is measured (runtime/verify/verify.hpp)
   double gradient_difference = 0;
   std::string worst_tensor;  ///< name of a gradient or an output: "relu1.output"
   double tolerance = 0;      ///< limit for each of the differences

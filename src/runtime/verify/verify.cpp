@@ -2,17 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
+#include <map>
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/exec/trainer.hpp"
+#include "runtime/verify/decisions.hpp"
 #include "runtime/verify/dump.hpp"
-#include "runtime/verify/vanishing_gradients.hpp"
+#include "runtime/verify/random_rounding.hpp"
 
 namespace stratplan {
 namespace {
+
+/// The number of spreads by which the two runs may differ (verify.hpp).
+constexpr double spreads_allowed = 8;
+/// The number of draws from which a spread is estimated, at most.
+constexpr int most_draws = 8;
+/// A difference that exceeds its limit by such a factor after one draw is no matter of chance.
+constexpr double hopeless = 100;
 
 double norm_of_difference(const std::vector<float>& a, const std::vector<float>& b) {
   SP_ASSERT(a.size() == b.size(), "the tensors have {} and {} elements", a.size(), b.size());
@@ -21,180 +30,154 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
   return norm(difference);
 }
 
-// ---------------------------------------------------------------- decisions
-
-/// A buffer with the decisions of a layer. The decisions are the places of maxima, or values that
-/// the layer's gradient compares with zero or with limits, such as a ReLU's outputs.
-struct Decision {
-  std::size_t op = 0;
-  BufferId buffer = -1;
-  TensorBlock block;  ///< the decisions; places of maxima are stored as floats
-  bool places = false;
-  /// the values at which the gradient jumps
-  float low = 0, high = std::numeric_limits<float>::infinity();
-
-  bool differ(float a, float b) const {
-    return places ? a != b : (a > low) != (b > low) || (a < high) != (b < high);
-  }
+/// What an undivided step does besides training.
+struct Interference {
+  /// called with the index of each decision as soon as the decision is complete
+  std::function<void(std::size_t, const Decision&, const Program&, Executor&)> at_decision =
+      [](auto&&...) {};
+  std::uint64_t draw = 0;  ///< of random errors in all tensors (random_rounding.hpp); 0: no errors
 };
 
-bool jumps(const Activation& pointwise) {
-  const auto [low, high] = pointwise.jumps();
-  return std::isfinite(low) || std::isfinite(high);
-}
-
-/// Returns the whole buffer that contains slice `id`; `id` itself if it is no slice.
-BufferId whole_of(const Program& program, BufferId id) {
-  while (program.buffer(id).inside >= 0) id = program.buffer(id).inside;
-  return id;
-}
-
-/// Returns all decisions in program order, which is the same on all ranks. With the
-/// interior/boundary split a layer's decisions are complete at its last kernel.
-std::vector<Decision> decisions_of(const Program& program, const Network& network) {
-  std::vector<Decision> decisions;
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    const auto* compute = std::get_if<ComputeOp>(&op.body);
-    if (!compute) continue;
-    const Kernel& kernel = compute->kernel;
-    const BufferId deciding = deciding_buffer(op, kernel);
-    if (deciding < 0) continue;
-    const BufferId buffer = whole_of(program, deciding);
-    if (buffer != deciding && !decisions.empty() && decisions.back().buffer == buffer) {
-      decisions.back().op = i;
-      continue;
-    }
-    const Region& held = program.buffer(buffer).region;
-    const Shape& output = network.layer(op.layer).output;
-    SP_ASSERT(intersect(held, whole(output)) == held,
-              "{}: the {} decisions are not all in the output", network.layer(op.layer).name,
-              held.elements());
-    const bool places = kernel.kind == KernelKind::MaxPoolForward;
-    decisions.push_back({i, buffer, {held, output, {}}, places});
-    if (kernel.kind == KernelKind::PointwiseForward) {
-      const auto [low, high] = kernel.as<Activation>().jumps();
-      decisions.back().low = static_cast<float>(low);
-      decisions.back().high = static_cast<float>(high);
-    }
-  }
-  return decisions;
-}
-
-std::vector<float> read(const Decision& decision, Executor& executor) {
-  if (!decision.places) return executor.floats(decision.buffer);
-  std::vector<std::int32_t> places(static_cast<std::size_t>(decision.block.region.elements()));
-  executor.download(decision.buffer, places.data());
-  return {places.begin(), places.end()};
-}
-
-void write(const Decision& decision, const std::vector<float>& values, Executor& executor) {
-  if (!decision.places) return executor.upload_floats(decision.buffer, values);
-  const std::vector<std::int32_t> places(values.begin(), values.end());
-  executor.upload(decision.buffer, places.data());
-}
-
-/// Calls each(index) for the decisions that op `op` completes.
-template <class Each>
-void for_decisions_of(std::size_t op, const std::vector<Decision>& decisions, Each each) {
-  for (std::size_t i = 0; i < decisions.size(); ++i)
-    if (decisions[i].op == op) each(i);
-}
-
-/// Runs the first step again. Returns the decisions of all layers, as whole tensors, on rank 0. The
-/// result is empty on other ranks.
-std::vector<std::vector<float>> decide_again(const Network& network, const Program& program,
-                                             const TrainingSettings& settings, Executor& executor,
-                                             Communicator& communicator) {
-  std::vector<Decision> decisions = decisions_of(program, network);
-  std::vector<TensorBlock> blocks;
-  initialize_parameters(network, program, settings.seed, executor);
-  executor.run(0, [&](std::size_t op) {
-    for_decisions_of(op, decisions, [&](std::size_t i) {
-      decisions[i].block.values = read(decisions[i], executor);
-      blocks.push_back(std::move(decisions[i].block));
-    });
-  });
-  if (program.ops.empty())  // this rank computes nothing, but all ranks gather equally many blocks
-    for (const Decision& elsewhere :
-         decisions_of(lower(network, LayerDecompositions(network.layers.size()), {}, 0), network))
-      blocks.push_back({Region{}, elsewhere.block.global, {}});
-  return gather_blocks(blocks, communicator);
-}
-
-/// Differences between an undivided step's own decisions and the decisions that replaced them.
-struct Replay {
-  double worst_output = 0;  ///< largest relative difference of a layer's deciding values
-  std::string worst_layer;
-  std::int64_t turned = 0;  ///< number of decisions that differ
-};
-
-/// Records how a layer's own decisions differ from `wanted`, then replaces them by `wanted`.
-void replace(const Decision& decision, const std::vector<float>& wanted, const std::string& layer,
-             Executor& executor, Replay& replay) {
-  const std::vector<float> own = read(decision, executor);
-  for (std::size_t i = 0; i < own.size(); ++i) replay.turned += decision.differ(own[i], wanted[i]);
-  if (!decision.places) {
-    const double difference = norm_of_difference(own, wanted) / std::max(norm(own), 1e-30);
-    if (!(difference <= replay.worst_output)) {
-      replay.worst_output = difference;
-      replay.worst_layer = layer;
-    }
-  }
-  write(decision, wanted, executor);
-}
-
-struct Undivided {
-  std::vector<NamedTensor> iteration;
-  std::map<std::string, double> scales;  ///< VanishingGradients::scales()
-};
-
-/// Runs the first step on one rank. Calls each(index, decision, layer, executor) as soon as a
-/// decision is complete.
-template <class Each>
-Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend,
-                        const TrainingSettings& settings, DataSource& data, Each each) {
-  Undivided found;
+/// Runs the first step on one rank. Returns gather_iteration's result.
+std::vector<NamedTensor> run_undivided(const Network& network, const Execution& execution,
+                                       Backend& backend, const TrainingSettings& settings,
+                                       DataSource& data, const Interference& interference) {
+  std::vector<NamedTensor> found;
   Execution keeping = execution;  // recomputation would restore replaced outputs
   keeping.recompute.clear();
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), keeping, 0);
     const std::vector<Decision> decisions = decisions_of(program, network);
+    RandomRounding rounding(network, program, interference.draw);
     Executor executor(network, program, backend, communicator, data, settings);
-    VanishingGradients vanishing(network, program);
     initialize_parameters(network, program, settings.seed, executor);
     executor.run(0, [&](std::size_t op) {
       for_decisions_of(op, decisions, [&](std::size_t i) {
-        each(i, decisions[i], program.buffer(decisions[i].buffer).layer, executor);
+        interference.at_decision(i, decisions[i], program, executor);
       });
-      vanishing.after(op, executor);
+      if (interference.draw > 0) rounding.after(op, decisions, executor);
     });
-    found = {gather_iteration(network, program, executor, communicator), vanishing.scales()};
+    found = gather_iteration(network, program, executor, communicator);
   });
   return found;
 }
 
-VerificationResult compare_on_the_same_side(const Network& network, const Execution& execution,
-                                            Backend& backend, const TrainingSettings& settings,
-                                            DataSource& data,
-                                            const std::vector<std::vector<float>>& decided,
-                                            const std::vector<NamedTensor>& actual) {
-  Replay replay;
-  const Undivided undivided = run_undivided(
-      network, execution, backend, settings, data,
-      [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
-        replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
-      });
-  const double tolerance = verification_tolerance(network, execution.precision);
-  VerificationResult result = compare(undivided.iteration, actual, tolerance, undivided.scales);
-  result.turned = replay.turned;
-  if (!(replay.worst_output <= tolerance)) {
-    result.passed = false;
-    result.worst_tensor = replay.worst_layer + ".output";
-    result.gradient_difference = replay.worst_output;
+/// Compares the divided run with undivided runs on the same side of every jump.
+class SameSide {
+ public:
+  /// Runs the undivided step once. `decided` and `actual` are of the divided run: its decisions,
+  /// and gather_iteration's result.
+  SameSide(const Network& network, const Execution& execution, Backend& backend,
+           const TrainingSettings& settings, DataSource& data,
+           const std::vector<std::vector<float>>& decided, const std::vector<NamedTensor>& actual)
+      : network_(network),
+        execution_(execution),
+        backend_(backend),
+        settings_(settings),
+        data_(data),
+        decided_(decided),
+        actual_(actual),
+        tolerance_(verification_tolerance(network, execution.precision)) {
+    expected_ = run(0, [this](auto&&... arguments) { note(arguments...); });
+    squares_.resize(expected_.size());
   }
-  return result;
-}
+
+  VerificationResult result() const {
+    std::map<std::string, double> divisors;
+    for (std::size_t i = 0; i < squares_.size(); ++i)
+      divisors[expected_[i].name] = divisor(squares_[i]);
+    VerificationResult result = compare(expected_, actual_, tolerance_, divisors);
+    result.turned = turned_;
+    for (const Output& output : outputs_) {
+      const double found = norm_of_difference(output.expected, output.actual) /
+                           std::max({norm(output.expected), 1e-30, divisor(output.squares)});
+      if (!(found <= tolerance_)) result.passed = false;
+      if (found <= result.gradient_difference) continue;
+      result.worst_tensor = output.name;
+      result.gradient_difference = found;
+    }
+    return result;
+  }
+
+  /// Runs the undivided step with random errors, and adds its differences to the spreads.
+  void draw() {
+    ++draws_;
+    const std::vector<NamedTensor> drawn =
+        run(draws_, [this](std::size_t index, const Decision& decision, const Program& program,
+                           Executor& executor) {
+          const auto output = std::ranges::find(outputs_, index, &Output::index);
+          if (output == outputs_.end()) return;
+          const std::vector<float> own = read(decision, executor);
+          add_square(selected(decision, own, program, executor), output->expected, output->squares);
+        });
+    for (std::size_t i = 0; i < drawn.size(); ++i)
+      add_square(drawn[i].values, expected_[i].values, squares_[i]);
+  }
+
+ private:
+  /// The values that a layer's decisions select, where both runs differ by more than the tolerance.
+  struct Output {
+    std::size_t index = 0;  ///< of the decision
+    std::string name;
+    std::vector<float> expected, actual;
+    double squares = 0;  ///< as squares_
+  };
+
+  /// Runs the undivided step. Calls each(index, decision, program, executor) for every decision,
+  /// then replaces the decision by that of the divided run.
+  template <class Each>
+  std::vector<NamedTensor> run(std::uint64_t draw, Each each) {
+    const auto replace = [&](std::size_t index, const Decision& decision, const Program& program,
+                             Executor& executor) {
+      each(index, decision, program, executor);
+      write(decision, decided_.at(index), executor);
+    };
+    return run_undivided(network_, execution_, backend_, settings_, data_, {replace, draw});
+  }
+
+  /// Counts the decisions that differ, and keeps the output if it differs too much.
+  void note(std::size_t index, const Decision& decision, const Program& program,
+            Executor& executor) {
+    const std::vector<float>& decided = decided_.at(index);
+    const std::vector<float> own = read(decision, executor);
+    for (std::size_t i = 0; i < own.size(); ++i) turned_ += decision.differ(own[i], decided[i]);
+    std::vector<float> expected = selected(decision, own, program, executor),
+                       actual = selected(decision, decided, program, executor);
+    if (norm_of_difference(expected, actual) <= tolerance_ * std::max(norm(expected), 1e-30))
+      return;
+    const LayerIndex layer = program.buffer(decision.buffer).layer;
+    outputs_.push_back(
+        {index, network_.layer(layer).name + ".output", std::move(expected), std::move(actual)});
+  }
+
+  static void add_square(const std::vector<float>& drawn, const std::vector<float>& expected,
+                         double& squares) {
+    squares += std::pow(norm_of_difference(drawn, expected), 2);
+  }
+
+  /// The size relative to which a difference of `spreads_allowed` spreads is as large as the
+  /// tolerance.
+  double divisor(double squares) const {
+    return draws_ == 0
+               ? 0
+               : spreads_allowed * std::sqrt(squares / static_cast<double>(draws_)) / tolerance_;
+  }
+
+  const Network& network_;
+  const Execution& execution_;
+  Backend& backend_;
+  const TrainingSettings& settings_;
+  DataSource& data_;
+  const std::vector<std::vector<float>>& decided_;  ///< by decision
+  const std::vector<NamedTensor>& actual_;
+  double tolerance_;
+  std::int64_t turned_ = 0;
+  std::vector<Output> outputs_;
+  std::vector<NamedTensor> expected_;
+  std::uint64_t draws_ = 0;
+  /// by tensor of expected_: the sum over the draws of the squared norms of differences
+  std::vector<double> squares_;
+};
 
 /// Returns rank 0's value on all ranks.
 bool agreed(bool mine, Communicator& communicator) {
@@ -206,38 +189,23 @@ bool agreed(bool mine, Communicator& communicator) {
 
 }  // namespace
 
-BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
-  if (op.phase != Phase::Forward) return -1;  // recomputed outputs repeat the decisions
-  if (kernel.epilogue().activation) return op.writes[0];
-  switch (kernel.kind) {
-    case KernelKind::MaxPoolForward: return op.writes[1];
-    case KernelKind::PointwiseForward:
-      if (!jumps(kernel.as<Activation>())) return -1;
-      return reads_input(kernel.as<Activation>().function) ? op.reads[0] : op.writes[0];
-    case KernelKind::PreluForward: return op.reads[0];
-    default: return -1;
-  }
-}
-
 double verification_tolerance(const Network& network, const Precision& precision) {
   double terms = 0;
   for (const Layer& layer : network.layers) terms += layer.longest_sum();
-  const double stored = precision.activations == DataType::BF16  ? 0x1p-8
-                        : precision.activations == DataType::F16 ? 0x1p-11
-                                                                 : 0;
-  return 2 * 0x1p-24 * std::sqrt(2 * terms) +
+  const double stored = is_narrow(precision.activations) ? unit_roundoff(precision.activations) : 0;
+  return 2 * unit_roundoff(DataType::F32) * std::sqrt(2 * terms) +
          2 * stored * std::sqrt(2 * static_cast<double>(network.layers.size()));
 }
 
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution,
                                              Backend& backend, const TrainingSettings& settings,
                                              DataSource& data) {
-  return run_undivided(network, execution, backend, settings, data, [](auto&&...) {}).iteration;
+  return run_undivided(network, execution, backend, settings, data, {});
 }
 
 VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,
-                           const std::map<std::string, double>& scales) {
+                           const std::map<std::string, double>& divisors) {
   SP_ASSERT(expected.size() == actual.size() && !expected.empty() && expected[0].name == "loss",
             "the iterations have {} and {} tensors, or no loss", expected.size(), actual.size());
   double squares = 0;
@@ -247,12 +215,10 @@ VerificationResult compare(const std::vector<NamedTensor>& expected,
   const auto relative = [&](std::size_t i) {
     SP_ASSERT(expected[i].name == actual[i].name && expected[i].shape == actual[i].shape,
               "the tensors {} and {} differ in name or shape", expected[i].name, actual[i].name);
-    const auto scale = scales.find(expected[i].name);
-    const double least = i == 0                  ? 0
-                         : scale == scales.end() ? floor
-                                                 : std::max(floor, scale->second);
+    const auto divisor = divisors.find(expected[i].name);
     return norm_of_difference(expected[i].values, actual[i].values) /
-           std::max(norm(expected[i].values), least);
+           std::max({norm(expected[i].values), i == 0 ? 0 : floor,
+                     divisor == divisors.end() ? 0 : divisor->second});
   };
 
   VerificationResult result;
@@ -295,8 +261,16 @@ VerificationResult verify_first_step(const Network& network, const Program& prog
   }
   const std::vector<std::vector<float>> decided =
       decide_again(network, program, settings, executor, communicator);
-  if (collects)
-    result = compare_on_the_same_side(network, execution, backend, settings, data, decided, actual);
+  if (collects) {
+    SameSide same_side(network, execution, backend, settings, data, decided, actual);
+    result = same_side.result();
+    for (int draws = 0; draws < most_draws && !result.passed; ++draws) {
+      const double worst = std::max(result.gradient_difference, result.loss_difference);
+      if (draws > 0 && !(worst <= hopeless * tolerance)) break;
+      same_side.draw();
+      result = same_side.result();
+    }
+  }
   result.passed = agreed(result.passed, communicator);
   return result;
 }

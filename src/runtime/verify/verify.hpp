@@ -37,12 +37,12 @@ double verification_tolerance(const Network& network, const Precision& precision
 
 /// Compares two iterations tensor by tensor, both as gather_iteration returns them. A tensor's
 /// difference is ||expected - actual|| / ||expected||. For a gradient, the divisor is at least 1e-6
-/// of the norm of all expected gradients. It is also at least the gradient's value in `scales`, if
-/// there is one. A NaN in either iteration fails the comparison. Tensors with different names or
-/// shapes are a bug.
+/// of the norm of all expected gradients. The divisor is also at least the tensor's value in
+/// `divisors`, if there is one. A NaN in either iteration fails the comparison. Tensors with
+/// different names or shapes are a bug.
 VerificationResult compare(const std::vector<NamedTensor>& expected,
                            const std::vector<NamedTensor>& actual, double tolerance,
-                           const std::map<std::string, double>& scales = {});
+                           const std::map<std::string, double>& divisors = {});
 
 /// Runs the first step undivided on one rank in this process, with the same kernels and initial
 /// parameters as the divided run. Returns gather_iteration's result. Loads whole batches from
@@ -50,13 +50,6 @@ VerificationResult compare(const std::vector<NamedTensor>& expected,
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution,
                                              Backend& backend, const TrainingSettings& settings,
                                              DataSource& data);
-
-/// Returns the buffer with the op's decisions, or -1 if the op decides nothing. Decisions are the
-/// places of maxima, or values that the gradient compares with zero or with limits. The buffer must
-/// have the extents of the layer's output. After the buffer is replaced, the backward kernel must
-/// compute the gradient of the new decisions. So no other tensor that the backward kernel reads may
-/// depend on the old decisions.
-BufferId deciding_buffer(const Op& op, const Kernel& kernel);
 
 /// The origin of the expected numbers. The second comparison (verify_first_step) makes an undivided
 /// run of its own. So numbers from a file must first agree with an undivided run in this process.
@@ -74,14 +67,20 @@ enum class Expected { FromThisRun, FromFile };
 /// layer. Each layer's outputs must be within the tolerance before they are replaced. With equal
 /// decisions the gradients are smooth functions, and must agree as linear sums do.
 ///
-/// The gradient of a bias is zero if a later normalization removes the bias with the mean. The
-/// gradient of a scale is zero if a later normalization removes the scale with the deviation. Two
-/// runs then differ by rounding errors as large as the computed gradients themselves. But a sum is
-/// as exact as its terms. The terms of both runs agree within the tolerance, because the weights'
-/// gradients are sums of the same terms and must be within the tolerance. So for these zero
-/// gradients alone, the second comparison allows the tolerance times the sum of the terms'
-/// magnitudes (vanishing_gradients.hpp). A missing part of the sum, say one rank's, is a share of
-/// the terms and does not cancel.
+/// Some tensors lose more to rounding than the tolerance says. A gradient may be zero in exact
+/// arithmetic, as that of a bias in front of a normalization. A normalization over few samples
+/// enlarges rounding errors. So numbers beyond the tolerance get a third comparison, whose limits
+/// are measured. The undivided step of the second comparison runs up to eight more times, each time
+/// with random errors in all its tensors, as large as those of single-precision sums
+/// (random_rounding.hpp). The spread of a tensor is the root mean square, over these runs, of the
+/// norm of the tensor's difference from the undivided step. The limit of a tensor is
+///
+///   max(tolerance * norm, 8 * spread)
+///
+/// The factor covers the rounding inside kernels, the errors of both runs, and the scatter of a
+/// spread that was estimated from few runs of a tensor with one element. Differences of right runs
+/// were up to 3.2 spreads (README.md). A missing part of a sum, say one rank's, is a share of the
+/// sum's terms, and far larger than the spread, even if the whole sum is zero.
 ///
 /// Called by all ranks. The full result is on rank 0; on other ranks only `passed` is valid. Only
 /// rank 0 loads from `data`, and loads whole batches. A second comparison resets the executor's

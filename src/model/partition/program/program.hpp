@@ -173,6 +173,11 @@ struct Program {
 
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<std::size_t>(id)]; }
+  /// The buffer that contains slice `id` and is no slice itself; `id` if that is no slice.
+  BufferId whole_of(BufferId id) const {
+    while (buffer(id).inside >= 0) id = buffer(id).inside;
+    return id;
+  }
 };
 
 /// Sets each buffer's lifetime and place. Persistent buffers follow each other. The other buffers

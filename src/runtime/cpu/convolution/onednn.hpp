@@ -21,8 +21,8 @@ void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t colu
               std::int64_t inner, bool accumulate);
 
 /// Prepares any of the three passes of a convolution with oneDNN. `route`: ChannelsLast, Blocked or
-/// Planar. Returns null if the library refuses the kernel, or if the extents are beyond the range
-/// that the library handles safely. implementation() returns the library's name of the
+/// Planar. Returns null if the library refuses the kernel, or if the library would handle its
+/// extents unsafely or wrongly. implementation() returns the library's name of the
 /// implementation, which contains "ref" for plain loops. The workspace holds scratch memory and
 /// reordered operands. Throws EnvironmentError if memory runs out.
 std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route);
