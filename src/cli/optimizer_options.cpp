@@ -1,6 +1,10 @@
 #include "cli/optimizer_options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <sstream>
 
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
@@ -27,6 +31,57 @@ std::string family_of(OptimizerKind kind) {
              : std::string(name_of(kind));
 }
 
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+/// Returns the number of a setting, which must be finite and not negative. Throws UsageError.
+double number_of(const std::string& setting, const std::string& text) {
+  std::istringstream stream(text);
+  double value = 0;
+  if (!(stream >> value) || !stream.eof() || !std::isfinite(value) || value < 0)
+    throw UsageError(
+        fmt::format("--group: expected a finite number from 0 for {}, found '{}'", setting, text));
+  return value;
+}
+
+void apply(const std::string& assignment, ParameterGroup& group) {
+  const auto equals = assignment.find('=');
+  const std::string setting = assignment.substr(0, equals),
+                    value = equals == std::string::npos ? "" : assignment.substr(equals + 1);
+  if (setting == "learning-rate")
+    group.learning_rate = number_of(setting, value);
+  else if (setting == "weight-decay")
+    group.weight_decay = number_of(setting, value);
+  else if (assignment == "trust=off")
+    group.trust = false;
+  else
+    throw UsageError(
+        fmt::format("--group: expected learning-rate=FACTOR, weight-decay=NUMBER or "
+                    "trust=off, found '{}'",
+                    assignment));
+}
+
+/// Reads "PATTERN,PATTERN:SETTING=VALUE,SETTING=VALUE". Throws UsageError.
+ParameterGroup parse_group(const std::string& text) {
+  const auto colon = text.rfind(':');  // names in models of other libraries may contain colons
+  ParameterGroup group;
+  if (colon != std::string::npos) group.parameters = split_at_commas(text.substr(0, colon));
+  if (group.parameters.empty() || std::ranges::count(group.parameters, "") > 0 ||
+      colon + 1 == text.size())
+    throw UsageError(
+        fmt::format("--group: expected PATTERN[,PATTERN]:SETTING[,SETTING], found '{}'", text));
+  for (const std::string& assignment : split_at_commas(text.substr(colon + 1)))
+    apply(assignment, group);
+  return group;
+}
+
 }  // namespace
 
 void OptimizerOptions::add(CLI::App& command) {
@@ -41,6 +96,15 @@ void OptimizerOptions::add(CLI::App& command) {
       ->check(below_one());
   command.add_flag("--nesterov", nesterov, "use Nesterov momentum in sgd");
   command
+      .add_option(
+          "--group", groups,
+          "PATTERN[,PATTERN]:SETTING[,SETTING]: settings for the parameters with these names "
+          "(* stands for any characters; norms: all scales and shifts of normalizations; "
+          "biases: all biases). Settings: learning-rate=FACTOR, weight-decay=NUMBER and "
+          "trust=off (no trust ratio with lars). The option may be given again; the first "
+          "group with a parameter's name counts. Default: the plan's groups")
+      ->allow_extra_args(false);
+  command
       .add_option("--accumulate", accumulate,
                   "number of micro-batches into which the batch is divided. They run one after the "
                   "other, and their gradients are added up before the update. Default: the plan's "
@@ -51,6 +115,8 @@ void OptimizerOptions::add(CLI::App& command) {
 Training OptimizerOptions::training(const Training& otherwise) const {
   Training training = otherwise;
   if (accumulate > 0) training.micro_batches = accumulate;
+  if (!groups.empty()) training.groups.clear();
+  for (const std::string& group : groups) training.groups.push_back(parse_group(group));
   const std::string family = optimizer.empty() ? family_of(otherwise.optimizer) : optimizer;
   if (nesterov && family != "sgd") throw UsageError("--nesterov is for --optimizer sgd");
   if (nesterov && momentum == 0) throw UsageError("--nesterov needs a --momentum above 0");

@@ -10,17 +10,18 @@
 
 namespace stratplan {
 
-/// The options --optimizer, --momentum, --nesterov and --accumulate, which change memory and time
-/// of a rank's program.
+/// The options --optimizer, --momentum, --nesterov, --accumulate and --group, which change memory
+/// and time of a rank's program.
 struct OptimizerOptions {
   std::string optimizer;  ///< "sgd", "adam", "adamw", "lars"; empty: not given
   std::optional<double> momentum;
   bool nesterov = false;
   std::int64_t accumulate = 0;  ///< micro-batches; 0: not given
+  std::vector<std::string> groups;
 
   void add(CLI::App& command);
   /// Returns `otherwise` with the given options in place. Throws UsageError if the options
-  /// contradict each other.
+  /// contradict each other. Groups replace all groups of `otherwise`.
   Training training(const Training& otherwise = {}) const;
 };
 

@@ -76,6 +76,12 @@ const Setting all_settings[] = {
      [](const PlanAndNetwork& p) { return std::to_string(p.network.training.micro_batches); }},
     {"optimizer",
      [](const PlanAndNetwork& p) { return std::string(name_of(p.network.training.optimizer)); }},
+    {"parameter groups",
+     [](const PlanAndNetwork& p) {
+       std::set<std::string> texts;
+       for (const ParameterGroup& group : p.network.training.groups) texts.insert(text_of(group));
+       return joined(texts);
+     }},
     {"samples per statistics set",
      [](const PlanAndNetwork& p) {
        return p.network.local_statistics ? "each rank's own"

@@ -34,5 +34,31 @@ TEST(ParseExtents, RejectsWhatIsNoSize) {
     EXPECT_THROW(parse_extents(text), UsageError) << text;
 }
 
+std::vector<ParameterGroup> groups_of(const std::vector<std::string>& texts) {
+  OptimizerOptions options;
+  options.groups = texts;
+  return options.training().groups;
+}
+
+TEST(GroupOption, ReadsPatternsAndSettings) {
+  const std::vector<ParameterGroup> groups =
+      groups_of({"norms,biases:weight-decay=0", "onnx::Conv_1,fc*:learning-rate=0.1,trust=off"});
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_EQ(groups[0], (ParameterGroup{.parameters = {"norms", "biases"}, .weight_decay = 0}));
+  EXPECT_EQ(groups[1],
+            (ParameterGroup{
+                .parameters = {"onnx::Conv_1", "fc*"}, .learning_rate = 0.1, .trust = false}));
+  EXPECT_EQ(text_of(groups[1]), "onnx::Conv_1,fc*:learning-rate=0.1,trust=off");
+}
+
+TEST(GroupOption, RejectsWhatIsNoGroup) {
+  for (const char* text :
+       {"", "norms", ":weight-decay=0", "norms:", "norms:decay=0", "norms,:weight-decay=0",
+        "norms:weight-decay", "norms:weight-decay=", "norms:weight-decay=-1",
+        "norms:weight-decay=nan", "norms:weight-decay=1x", "norms:learning-rate=1e999",
+        "norms:trust=on", "norms:weight-decay=0,"})
+    EXPECT_THROW(groups_of({text}), UsageError) << text;
+}
+
 }  // namespace
 }  // namespace stratplan

@@ -312,8 +312,9 @@ class Writer {
          word(stream), what, reading, writing);
   }
   std::string text(const ComputeOp& op) {
-    const auto& [kernel, region, global] = op;
-    return fmt::format("{} at {} of {}", text_of(kernel), text_of(region), text_of(global));
+    const auto& [kernel, region, global, group] = op;
+    return fmt::format("{} at {} of {}{}", text_of(kernel), text_of(region), text_of(global),
+                       group < 0 ? "" : fmt::format(" in group {}", group));
   }
   std::string text(const LoadOp& op) {
     const auto& [what, region, global, classes] = op;

@@ -13,6 +13,7 @@
 #include "model/base/json/json.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/transports.hpp"
+#include "model/network/finish_parameters.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "model/partition/lowering/recompute.hpp"
@@ -180,6 +181,18 @@ void take_small_buckets(Recipe& recipe) {
       std::max<std::int64_t>(64, recipe.network.parameter_count() * 4 / 7)};
 }
 void use(Recipe& recipe, OptimizerKind optimizer) { recipe.network.training.optimizer = optimizer; }
+/// Puts the first layer's parameters into a group without trust.
+void group_first(Recipe& recipe) {
+  Network& network = recipe.network;
+  const auto first = std::ranges::find_if(
+      network.layers, [](const Layer& layer) { return layer.parameter_count() > 0; });
+  const auto layer = static_cast<LayerIndex>(first - network.layers.begin());
+  ParameterGroup& group = network.training.groups.emplace_back();
+  for (const auto& [role, shape] : first->parameters())
+    group.parameters.push_back(network.parameter_name(layer, role));
+  group.trust = false;
+  finish_parameters(network, network.name, std::vector<std::string>(network.layers.size()));
+}
 void overlap_halos(Recipe& recipe) {
   recipe.execution.overlapped_halos = layers_with_interior(recipe.network, recipe.layers);
 }
@@ -259,6 +272,12 @@ constexpr std::array option_rows{
                 recompute(r);
               },
               true},
+    OptionRow{"groups", group_first},
+    OptionRow{"lars-groups",
+              [](Recipe& r) {
+                use(r, OptimizerKind::Lars);
+                group_first(r);
+              }},
 };
 
 Recipe recipe_of(const Network& network, const DecompositionRow& row, const OptionRow& option) {
@@ -540,7 +559,7 @@ std::set<std::string> fields_set(const Recipe& recipe) {
   const auto& [activations, weights, gradients] = precision;
   static_cast<void>(weights);    // always F32
   static_cast<void>(gradients);  // always F32
-  const auto& [optimizer, micro_batches] = recipe.network.training;
+  const auto& [optimizer, micro_batches, groups] = recipe.network.training;
   const Execution usual;
   const Training usual_training;
   std::set<std::string> fields;
@@ -559,6 +578,7 @@ std::set<std::string> fields_set(const Recipe& recipe) {
   note("sharding", sharding != usual.sharding);
   note("optimizer", optimizer != usual_training.optimizer);
   note("micro_batches", micro_batches != usual_training.micro_batches);
+  note("groups", groups != usual_training.groups);
   return fields;
 }
 constexpr std::array execution_fields{"bucket_bytes",
@@ -572,7 +592,8 @@ constexpr std::array execution_fields{"bucket_bytes",
                                       "recompute",
                                       "sharding",
                                       "optimizer",
-                                      "micro_batches"};
+                                      "micro_batches",
+                                      "groups"};
 
 std::string joined(const std::vector<Text>& texts) {
   std::string all;

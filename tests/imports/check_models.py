@@ -101,7 +101,7 @@ class Draw:
             return [t.to(precision) if t.is_floating_point() else t for t in tensors]
 
         module = copy.deepcopy(self.module).to(precision)
-        return training.train(module, cast(self.batches), cast(self.wanted), case.loss)
+        return training.train(module, cast(self.batches), cast(self.wanted), case)
 
 
 def by_pytorchs_names(record, draw):
@@ -188,7 +188,7 @@ class Plans:
         return path
 
 
-def judge_plan(options, draws, plans, name):
+def judge_plan(options, case, draws, plans, name):
     """Returns (distance in units of the limit, text, fault of the names) under one plan."""
     records, fault = [], ""
     try:
@@ -196,7 +196,7 @@ def judge_plan(options, draws, plans, name):
             folder = draw.folder / name.replace("/", " ")
             folder.mkdir()
             record = program.train(
-                options.program, plans.of(draw, name), draw.imported.weights, draw.data, folder
+                options.program, plans.of(draw, name), draw.imported.weights, draw.data, folder, case
             )
             record, fault = by_pytorchs_names(record, draw)
             records.append(record)
@@ -215,7 +215,7 @@ def judge_copy(options, case, is_smooth, folder):
         draws.append(Draw(options, case, is_smooth, seed, own))
     plans, found, faults = Plans(options, folder), {}, []
     for name in program.PLANS:
-        worst, text, fault = judge_plan(options, draws, plans, name)
+        worst, text, fault = judge_plan(options, case, draws, plans, name)
         found[name] = [worst, text]
         faults.append(fault)
     return {

@@ -18,6 +18,8 @@ class Case:
     inputs: tuple = ((3, 16, 16),)  # channels and extents of a sample, for each input
     loss: str = "cross_entropy"  # or "mse": what `stratplan import --loss` adds
     batch: int = 4
+    weight_decay: float = 0
+    groups: dict = dataclasses.field(default_factory=dict)  # patterns: PyTorch's settings
     kinked: bool = False  # even the smooth copy has a kink: it tests a function that has one
     refused: str = ""  # a regular expression: the import may refuse the model with this reason
 
@@ -429,6 +431,15 @@ def in_code(x):
 SHARED_SHAPE = "share a parameter only in one role"
 CASES = {
     "residual": Case(Residual),
+    "parameter_groups": Case(
+        Residual,
+        weight_decay=0.2,
+        groups={
+            "head.*": {"lr": 0.25, "weight_decay": 0.4},
+            "norms,biases": {"weight_decay": 0},
+            "stem.*,block.*": {"lr": 4},
+        },
+    ),
     "shared_convolution": Case(SharedConvolution),
     "scaled_volume": Case(ScaledVolume, ((2, 16, 16, 16),), "mse"),
     "standardized_by_buffers": Case(lambda: Preprocessed(Standardized())),

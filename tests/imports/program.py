@@ -116,13 +116,22 @@ def plan(program, network, name, path):
         path.write_text(json.dumps(document))
 
 
-def train(program, plan_path, weights, data, folder):
+def group_options(groups):
+    """Returns the options for PyTorch's parameter groups."""
+    words = {"lr": "learning-rate", "weight_decay": "weight-decay"}
+    for patterns, settings in groups.items():
+        settings = ",".join(f"{words[name]}={value}" for name, value in settings.items())
+        yield from ("--group", f"{patterns}:{settings}")
+
+
+def train(program, plan_path, weights, data, folder, case):
     """Trains with a plan on ranks that are threads; returns a Record of the program's own names."""
     checkpoints, dump = folder / "checkpoints", folder / "gradients"
     printed = run(
         program, "launch", plan_path, "--threads", "--steps", STEPS, "--warmup", 0, "--lr", RATE,
         "--momentum", MOMENTUM, "--in-order", "--data", data, "--weights", weights, "--dump", dump,
         "--checkpoint", checkpoints, "--checkpoint-every", 1, "--keep", STEPS, "--json",
+        "--weight-decay", case.weight_decay, *group_options(case.groups),
     )  # fmt: skip
     files = sorted(checkpoints.glob("*.safetensors"))
     first, last, before = tensors(files[0]), tensors(files[-1]), tensors(weights)

@@ -5,6 +5,7 @@ What a training yields is a Record. Its tensors are named as PyTorch names them.
 
 import contextlib
 import dataclasses
+import fnmatch
 import inspect
 import math
 import warnings
@@ -64,14 +65,39 @@ def snapshot(pairs):
     return {name: tensor.detach().double().clone() for name, tensor in pairs}
 
 
-def train(module, batches, wanted, loss):
+def stands_for(patterns, module, name):
+    """Whether stratplan's patterns stand for a parameter of a module."""
+    layer, _, own = name.rpartition(".")
+    is_norm = "Norm" in type(module.get_submodule(layer)).__name__
+    return any(
+        is_norm if pattern == "norms"
+        else own == "bias" and not is_norm if pattern == "biases"
+        else fnmatch.fnmatchcase(name, pattern)
+        for pattern in patterns.split(",")
+    )  # fmt: skip
+
+
+def parameter_groups(module, groups):
+    """Returns PyTorch's parameter groups. A parameter belongs to the first that fits, or none."""
+    found = [{"params": [], **settings} for settings in [*groups.values(), {}]]
+    for group in found:
+        group["lr"] = group.get("lr", 1) * RATE
+    for name, parameter in module.named_parameters():
+        fits = [stands_for(patterns, module, name) for patterns in groups] + [True]
+        found[fits.index(True)]["params"].append(parameter)
+    return found
+
+
+def train(module, batches, wanted, case):
     """Trains a module in its own precision, on one batch a step."""
     before = snapshot(module.named_parameters())
-    optimizer = torch.optim.SGD(module.parameters(), lr=RATE, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(
+        parameter_groups(module, case.groups), momentum=MOMENTUM, weight_decay=case.weight_decay
+    )
     losses, gradients, running = [], {}, []
     for x, y in zip(batches, wanted):
         optimizer.zero_grad()
-        value = LOSSES[loss](module(x), y)
+        value = LOSSES[case.loss](module(x), y)
         value.backward()
         if not losses:
             gradients = snapshot((n, p.grad) for n, p in module.named_parameters())

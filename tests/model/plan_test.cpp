@@ -60,7 +60,11 @@ TEST(UniformPlan, IsLegalForEveryShippedNetworkAndDimension) {
 // ---------------------------------------------------------------- files
 
 TEST(Plan, KeepsHowItIsTrained) {
-  const Training training{OptimizerKind::Adam, 3};
+  const Training training{
+      OptimizerKind::Adam,
+      3,
+      {{.parameters = {"fc*", "conv1.weights"}, .learning_rate = 0.1, .trust = false},
+       {.parameters = {"biases"}, .weight_decay = 0}}};
   const Network network =
       read_network("hepcnn", {.batch = 6, .input_size = {}, .training = training});
   const Plan plan = uniform_plan(network, Decomposition::parse("N2"));
@@ -74,7 +78,7 @@ TEST(Plan, KeepsHowItIsTrained) {
     of_plan.optimizer = OptimizerKind::Lars;
     return of_plan;
   });
-  EXPECT_EQ(replaced.network.training, (Training{OptimizerKind::Lars, 3}));
+  EXPECT_EQ(replaced.network.training, (Training{OptimizerKind::Lars, 3, training.groups}));
   EXPECT_EQ(replaced.plan.network_fingerprint, replaced.network.fingerprint());
 }
 

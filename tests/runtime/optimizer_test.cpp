@@ -133,6 +133,56 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryOptimizer,
                                          OptimizerKind::AdamW, OptimizerKind::Lars),
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
+/// In the first step, the gradients do not depend on any group's settings. So each parameter takes
+/// the same step as if its group's settings were those of the whole run.
+TEST_P(EveryOptimizer, GivesEachGroupItsOwnSettings) {
+  Training training{.optimizer = GetParam()};
+  const TrainingSettings settings{.seed = 3, .weight_decay = 0.01, .trust = 0.1};
+  TrainingSettings of_head = settings, without_decay = settings;
+  of_head.learning_rate *= 0.25;
+  of_head.weight_decay = 0.5;
+  without_decay.weight_decay = 0;
+  const auto usual = after_steps(paired(training), "N1", settings, 1),
+             head = after_steps(paired(training), "N1", of_head, 1),
+             plain = after_steps(paired(training), "N1", without_decay, 1);
+  training.groups = {{.parameters = {"fc.*"}, .learning_rate = 0.25, .weight_decay = 0.5},
+                     {.parameters = {"norms", "biases"}, .weight_decay = 0}};
+  for (const char* grid : {"N1", "N2", "H2", "C2 F2"}) {
+    const auto found = after_steps(paired(training), grid, settings, 1);
+    ASSERT_EQ(found.size(), usual.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::string& name = found[i].name;
+      const auto& wanted = name.starts_with("fc.")     ? head[i]
+                           : name.ends_with("weights") ? usual[i]
+                                                       : plain[i];
+      EXPECT_LT(worst_difference({found[i]}, {wanted}), 1e-6) << name << " " << grid;
+    }
+  }
+}
+
+TEST_P(EveryOptimizer, TrainsGroupsTheSameOnEveryGrid) {
+  const Training training{
+      .optimizer = GetParam(),
+      .groups = {{.parameters = {"conv1.weights"}, .learning_rate = 2, .trust = false},
+                 {.parameters = {"norms", "biases"}, .learning_rate = 0.5, .weight_decay = 0}}};
+  const TrainingSettings settings{.seed = 3, .weight_decay = 0.01, .trust = 0.1};
+  const auto whole = after_steps(paired(training), "N1", settings, 3);
+  EXPECT_GT(worst_difference(whole, after_steps(paired({GetParam()}), "N1", settings, 3)), 1e-5);
+  for (const char* grid : {"N2", "H2", "C2", "F2 R2", "N2 C2"})
+    EXPECT_LT(worst_difference(after_steps(paired(training), grid, settings, 3), whole), 1e-5)
+        << grid;
+}
+
+TEST(Optimizer, LarsKeepsThePlainRateOfAGroupWithoutTrust) {
+  const TrainingSettings settings{.seed = 3, .weight_decay = 0.01, .trust = 0.1};
+  const Training momentum{.optimizer = OptimizerKind::Momentum};
+  Training lars{.optimizer = OptimizerKind::Lars};
+  lars.groups = {{.parameters = {"*"}, .trust = false}};
+  EXPECT_EQ(worst_difference(after_steps(paired(lars), "N2", settings, 2),
+                             after_steps(paired(momentum), "N2", settings, 2)),
+            0);
+}
+
 TEST(Optimizer, FollowsTheSchedule) {  // no parameter changes at a rate of zero
   TrainingSettings settings{.seed = 3, .learning_rate = 0.1};
   settings.schedule = {.kind = ScheduleKind::Step, .warmup_steps = 1, .step_size = 2, .gamma = 0};

@@ -41,6 +41,7 @@ class Finishing {
     check_users();
     check_names();
     find_gradients();
+    find_groups();
   }
 
  private:
@@ -145,6 +146,40 @@ class Finishing {
           none || std::ranges::any_of(layer.parameters(), trains) ||
           std::ranges::any_of(layer.inputs, passes);
     }
+  }
+
+  void find_groups() {
+    const std::vector<ParameterGroup>& groups = network_.training.groups;
+    network_.parameter_groups.clear();
+    if (groups.empty()) return;
+    network_.parameter_groups.resize(network_.layers.size());
+    for (auto& by_role : network_.parameter_groups) by_role.fill(-1);
+    for (int group = static_cast<int>(groups.size()) - 1; group >= 0; --group)
+      for (const std::string& pattern : groups[static_cast<std::size_t>(group)].parameters)
+        if (!put(pattern, group))
+          throw InputError(
+              network_.name, "",
+              fmt::format("parameter group {}: no parameter has a name that matches {}", group + 1,
+                          pattern));
+  }
+
+  /// Puts all parameters that a pattern stands for into a group. Returns whether there are any.
+  bool put(const std::string& pattern, int group) {
+    bool found = false;
+    for (LayerIndex index = 0; index < network_.size(); ++index)
+      for (const auto& [role, shape] : network_.layer(index).parameters()) {
+        if (network_.layer(index).is_implied(role) || !stands_for(pattern, index, role)) continue;
+        found = true;
+        network_.parameter_groups[static_cast<std::size_t>(index)][static_cast<std::size_t>(role)] =
+            group;
+      }
+    return found;
+  }
+
+  bool stands_for(const std::string& pattern, LayerIndex index, ParameterRole role) const {
+    if (pattern == "norms") return role == ParameterRole::Scale || role == ParameterRole::Shift;
+    if (pattern == "biases") return role == ParameterRole::Bias;
+    return matches_pattern(network_.parameter_name(index, role), pattern);
   }
 
   Network& network_;

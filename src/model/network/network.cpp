@@ -10,6 +10,15 @@
 
 namespace stratplan {
 
+std::string text_of(const ParameterGroup& group) {
+  std::vector<std::string> settings;
+  if (group.learning_rate != 1)
+    settings.push_back(fmt::format("learning-rate={}", group.learning_rate));
+  if (group.weight_decay) settings.push_back(fmt::format("weight-decay={}", *group.weight_decay));
+  if (!group.trust) settings.emplace_back("trust=off");
+  return fmt::format("{}:{}", fmt::join(group.parameters, ","), fmt::join(settings, ","));
+}
+
 std::vector<LayerIndex> Network::consumers(LayerIndex index) const {
   std::vector<LayerIndex> readers;
   for (LayerIndex reader = 0; reader < size(); ++reader) {
@@ -187,6 +196,7 @@ std::string Network::fingerprint() const {
   if (training != Training{}) {
     fmt::format_to(std::back_inserter(text), "optimizer {} micro_batches {}\n",
                    name_of(training.optimizer), training.micro_batches);
+    for (const ParameterGroup& group : training.groups) text += text_of(group) + '\n';
   }
   if (running_momentum > 0) text += fmt::format("running {}\n", running_momentum);
   for (LayerIndex index = 0; index < size(); ++index) {

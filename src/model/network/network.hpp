@@ -23,7 +23,7 @@ struct Network {
   /// Weight of a step's statistics in the running means that batch normalization keeps for
   /// inference. If the weight is 0, batch normalization keeps no running means.
   double running_momentum = 0;
-  /// Optimizer and micro-batches. The plan or the command line sets them, never a network file.
+  /// The plan or the command line sets it, never a network file.
   Training training;
   std::vector<Layer> layers;            ///< shapes count the samples of one micro-batch on axis N
   std::vector<Parameter> parameters{};  ///< the declared ones; all others have default properties
@@ -31,6 +31,9 @@ struct Network {
   std::vector<StateBuffer> buffers{};   ///< of the model from which the network was imported
   /// by layer: whether a gradient of its output is needed; set by finish_network()
   std::vector<bool> passes_gradient{};
+  /// by layer and role: an index in training.groups, or -1; empty without groups; set by
+  /// finish_network()
+  std::vector<std::array<int, parameter_role_names.size()>> parameter_groups{};
   std::vector<std::string> notes{};  ///< decisions of an import, one line each, for the user
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
@@ -56,6 +59,12 @@ struct Network {
   bool is_shared(LayerIndex layer, ParameterRole role) const;
   /// Whether a layer has a parameter that several layers share.
   bool shares_parameters(LayerIndex layer) const;
+  /// The index in training.groups of a parameter's group; -1 if it belongs to none.
+  int group_of(LayerIndex layer, ParameterRole role) const {
+    return parameter_groups.empty()
+               ? -1
+               : parameter_groups[static_cast<std::size_t>(layer)][static_cast<std::size_t>(role)];
+  }
   /// Whether the backward phase needs the gradient of a layer's output: the layer, or a layer on
   /// which it depends, has a trained parameter.
   bool needs_gradient(LayerIndex layer) const;
@@ -106,6 +115,7 @@ struct NetworkOverrides {
 ///   - statistics sets or a Dice loss that micro-batches would cut
 ///   - a shared parameter whose layers want different shapes or roles, two parameters of one name,
 ///     or a constant with a wrong number of values
+///   - a parameter group with a pattern that no parameter matches
 Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers);
 

@@ -1,10 +1,14 @@
 #pragma once
 // The properties of a training step on which programs depend, besides the layers. The optimizer's
-// kind decides its state and kernels. The micro-batches decide how often the layers run. Rates and
-// coefficients are settings of a run (runtime/exec/executor.hpp, TrainingSettings).
+// kind decides its state and kernels. The micro-batches decide how often the layers run. Parameter
+// groups decide which parameters are updated together. Other rates and coefficients are settings of
+// a run (runtime/exec/executor.hpp, TrainingSettings).
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace stratplan {
 
@@ -36,11 +40,28 @@ constexpr int optimizer_states(OptimizerKind kind) {
   return kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW ? 2 : 1;
 }
 
+/// Parameters for which the optimizer has other settings than for all others.
+struct ParameterGroup {
+  /// Patterns of parameter names (base/text.hpp, matches_pattern). The word "norms" stands for all
+  /// scales and shifts of normalizations, "biases" for all biases of other layers.
+  std::vector<std::string> parameters;
+  double learning_rate = 1;  ///< a factor on the learning rate of the run
+  /// replaces the weight decay of the run
+  std::optional<double> weight_decay{};
+  bool trust = true;  ///< false: LARS uses the plain learning rate for the group's weights, too
+  friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
+};
+
+/// Returns the group as the option --group spells it: "norms,biases:weight-decay=0".
+std::string text_of(const ParameterGroup& group);
+
 struct Training {
   OptimizerKind optimizer = OptimizerKind::Momentum;
   /// The number of parts of the batch that run one after the other. The gradients of all parts are
   /// added up before the one update.
   std::int64_t micro_batches = 1;
+  /// A parameter belongs to the first group that has a pattern for it, or to none.
+  std::vector<ParameterGroup> groups{};
   friend bool operator==(const Training&, const Training&) = default;
 };
 

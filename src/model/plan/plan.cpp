@@ -69,7 +69,26 @@ Json to_json(const Decomposition& decomposition) {
   return json;
 }
 
+Json to_json(const Training& training) {
+  Json json{{"optimizer", name_of(training.optimizer)}, {"micro_batches", training.micro_batches}};
+  for (const ParameterGroup& group : training.groups) {
+    Json& entry = json["groups"].emplace_back(Json{{"parameters", group.parameters}});
+    if (group.learning_rate != 1) entry["learning_rate"] = group.learning_rate;
+    if (group.weight_decay) entry["weight_decay"] = *group.weight_decay;
+    if (!group.trust) entry["trust"] = false;
+  }
+  return json;
+}
+
 // ---------------------------------------------------------------- reading
+
+ParameterGroup group_from(const Json& json) {
+  ParameterGroup group{.parameters = json["parameters"].get<std::vector<std::string>>(),
+                       .learning_rate = json.value("learning_rate", 1.0),
+                       .trust = json.value("trust", true)};
+  if (json.contains("weight_decay")) group.weight_decay = json["weight_decay"].get<double>();
+  return group;
+}
 
 /// Reads and checks a plan file.
 class Reader {
@@ -115,6 +134,8 @@ class Reader {
     const auto found = std::ranges::find(optimizer_names, name);  // the schema admits no others
     plan_.overrides.training = {static_cast<OptimizerKind>(found - optimizer_names.begin()),
                                 training.value("micro_batches", std::int64_t{1})};
+    for (const Json& group : training.value("groups", Json::array()))
+      plan_.overrides.training.groups.push_back(group_from(group));
   }
 
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
@@ -368,10 +389,7 @@ Json to_json(const Plan& plan, const Network& network, const Provenance& provena
   if (!plan.adjustments.empty()) {
     document["adjustments"] = plan.adjustments;
   }
-  if (network.training != Training{}) {
-    document["training"] = {{"optimizer", name_of(network.training.optimizer)},
-                            {"micro_batches", network.training.micro_batches}};
-  }
+  if (network.training != Training{}) document["training"] = to_json(network.training);
   document["execution"] = to_json(plan.execution);
   if (plan.prediction) {
     document["prediction"] = {{"step_seconds", plan.prediction->step.value},

@@ -24,9 +24,10 @@ Seconds now() {
 
 }  // namespace
 
-StepNumbers TrainingSettings::numbers_at(std::int64_t step) const {
+StepNumbers TrainingSettings::numbers_at(std::int64_t step, double rate) const {
   const auto updates = static_cast<double>(step + 1);
-  return {step, learning_rate_at(step), 1 - std::pow(beta1, updates), 1 - std::pow(beta2, updates)};
+  return {step, rate * learning_rate_at(step), 1 - std::pow(beta1, updates),
+          1 - std::pow(beta2, updates)};
 }
 
 Executor::Executor(const Network& network, const Program& program, Backend& backend,
@@ -47,8 +48,8 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   arena_ = allocate(memory_.arena);
   persistent_ = allocate(memory_.persistent);
   fill(persistent_, memory_.persistent, 0);
-  told_ = allocate_host({sizeof(StepNumbers)});
-  now_ = allocate({sizeof(StepNumbers)});
+  told_ = allocate_host(step_numbers());
+  now_ = allocate(step_numbers());
   for (const Op& op : program.ops) prepared_.push_back(prepare(op));
   for (const auto& [kernel, prepared] : kernels_)
     memory_.workspace = std::max(memory_.workspace, prepared->workspace());
@@ -85,20 +86,7 @@ Executor::Prepared Executor::prepare(const Op& op) {
   for (const BufferId write : op.writes) prepared.writes.push_back(address(write));
   if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
     prepared.kernel = prepare(compute->kernel);
-    KernelContext& context = prepared.context;
-    context.seed = settings_.seed;
-    context.now = static_cast<const StepNumbers*>(now_.get());
-    context.layer =
-        op.layer >= 0 ? std::string_view(network_.layer(op.layer).name) : std::string_view();
-    context.region = compute->region;
-    context.global = compute->global;
-    context.momentum = settings_.momentum;
-    context.weight_decay = settings_.weight_decay;
-    context.beta1 = settings_.beta1;
-    context.beta2 = settings_.beta2;
-    context.epsilon = settings_.epsilon;
-    context.trust = settings_.trust;
-    context.scale_growth_steps = settings_.loss_scale.growth_steps;
+    prepared.context = context_of(op);
   } else if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
     prepared.parts = parts(*exchange);
   } else if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
@@ -106,6 +94,33 @@ Executor::Prepared Executor::prepare(const Op& op) {
     prepared.group = prepared.transport->group(collective->group);
   }
   return prepared;
+}
+
+KernelContext Executor::context_of(const Op& op) const {
+  const auto& compute = std::get<ComputeOp>(op.body);
+  KernelContext context;
+  context.seed = settings_.seed;
+  context.now = static_cast<const StepNumbers*>(now_.get()) + 1 + compute.parameter_group;
+  if (op.layer >= 0) context.layer = network_.layer(op.layer).name;
+  context.region = compute.region;
+  context.global = compute.global;
+  context.momentum = settings_.momentum;
+  context.weight_decay = settings_.weight_decay;
+  if (const int group = compute.parameter_group; group >= 0)
+    context.weight_decay =
+        network_.training.groups[static_cast<std::size_t>(group)].weight_decay.value_or(
+            settings_.weight_decay);
+  context.beta1 = settings_.beta1;
+  context.beta2 = settings_.beta2;
+  context.epsilon = settings_.epsilon;
+  context.trust = settings_.trust;
+  context.scale_growth_steps = settings_.loss_scale.growth_steps;
+  return context;
+}
+
+Bytes Executor::step_numbers() const {
+  return {(1 + std::ssize(network_.training.groups)) *
+          static_cast<std::int64_t>(sizeof(StepNumbers))};
 }
 
 PreparedKernel* Executor::prepare(const Kernel& kernel) {
@@ -164,8 +179,11 @@ void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 
 /// Uploads the StepNumbers of this iteration, which kernels read.
 void Executor::tell(std::int64_t iteration) {
-  *static_cast<StepNumbers*>(told_.get()) = settings_.numbers_at(iteration);
-  backend_.upload(compute_stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
+  auto* told = static_cast<StepNumbers*>(told_.get());
+  *told = settings_.numbers_at(iteration);
+  for (const ParameterGroup& group : network_.training.groups)
+    *++told = settings_.numbers_at(iteration, group.learning_rate);
+  backend_.upload(compute_stream, now_.get(), told_.get(), step_numbers());
 }
 
 void Executor::run(std::int64_t iteration, const AfterOp& after_op) {

@@ -40,7 +40,9 @@ struct TrainingSettings {
   double learning_rate_at(std::int64_t step) const {
     return learning_rate * factor(schedule, step);
   }
-  StepNumbers numbers_at(std::int64_t step) const;
+  /// Returns the numbers of a step for parameters whose learning rate is `rate` times the usual
+  /// one.
+  StepNumbers numbers_at(std::int64_t step, double rate = 1) const;
 };
 
 class Executor {
@@ -136,6 +138,8 @@ class Executor {
   HostMemory allocate_host(Bytes bytes);
   std::byte* address(BufferId buffer) const;
   Prepared prepare(const Op& op);
+  KernelContext context_of(const Op& op) const;
+  Bytes step_numbers() const;
   PreparedKernel* prepare(const Kernel& kernel);
   Communicator& transport(TransportId id) const {
     return communicator_.transport(program_.transports[id]);
@@ -173,8 +177,9 @@ class Executor {
   DeviceMemory arena_;
   DeviceMemory persistent_;
   DeviceMemory workspace_;
-  HostMemory told_;   ///< StepNumbers on the host
-  DeviceMemory now_;  ///< StepNumbers on the device, where kernels read them
+  /// StepNumbers on the host: of parameters in no group, then of each parameter group
+  HostMemory told_;
+  DeviceMemory now_;  ///< the same on the device, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
   Backend::Event start_ = Backend::none;       ///< start of the iteration

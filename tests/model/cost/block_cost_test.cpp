@@ -6,6 +6,7 @@
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/example_machine.hpp"
 #include "model/cost/layer_cost.hpp"
+#include "model/network/finish_parameters.hpp"
 #include "support/networks.hpp"
 #include "support/parameter_network.hpp"
 
@@ -174,6 +175,35 @@ TEST(ClosedFormBlockCost, IsTheLoweredProgramOfEveryKindOfLayer) {
                            first.name + " on " + text, inherited(first, root).grid != root.grid);
             }
         }
+}
+
+TEST(ClosedFormBlockCost, UpdatesEachParameterGroupAlone) {
+  const MachineProfile machine = round_machine();
+  int grouped = 0;
+  for (const LayerType type : test::computing_types)
+    for (const OptimizerKind optimizer : {OptimizerKind::Momentum, OptimizerKind::Lars}) {
+      test::LayerCase one = test::single_layer(type, 4, {4, 1, 6, 6});
+      const auto parameters = one.network.layer(1).parameters();
+      if (parameters.empty()) continue;
+      ++grouped;
+      one.network.training.optimizer = optimizer;
+      one.network.training.groups = {
+          {.parameters = {one.network.parameter_name(1, parameters.front().first)},
+           .trust = false}};
+      finish_parameters(one.network, "", std::vector<std::string>(one.network.layers.size()));
+      for (const char* text : {"N2", "F2", "H2", "N2 | C2"})
+        for (const Block& block : fold(one.network)) {
+          const Decomposition root = Decomposition::parse(text);
+          if (check(one.network, block, root) || one.network.layer(block.root()).name == "loss")
+            continue;
+          const Priced a = lowered(one.network, block, root, Execution{}, machine),
+                       b = closed(one.network, block, root, Execution{}, machine);
+          EXPECT_NEAR(a.update, b.update, 1e-12) << one.network.layer(1).name << " on " << text;
+          EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients)
+              << one.network.layer(1).name << " on " << text;
+        }
+    }
+  EXPECT_GE(grouped, 8);
 }
 
 /// The closed form prices the first rank's blocks, which are the longest. Other ranks may have

@@ -241,6 +241,7 @@ class FusionFold : public PassSink {
   /// What the parameters of a bucket have in common.
   struct Kind {
     bool trained = true, shared = false;
+    int group = -1;              ///< index in Training::groups, or -1
     DimSet dims = along_blocks;  ///< along which their gradients are summed
     friend bool operator==(const Kind&, const Kind&) = default;
   };
@@ -252,9 +253,12 @@ class FusionFold : public PassSink {
     const Distribution& parameter = site_.of_head().parameter(role);
     const bool by_filters = parameter.role(Dim::F) == Role::Block,
                by_channels = parameter.role(Dim::C) == Role::Block;
+    const int group = site_.network.group_of(site_.fusion.head, role);
     if (!site_.network.is_shared(site_.fusion.head, role))
-      return {.dims = parameter.role(Dim::F) == Role::Gathered ? along_work : along_blocks};
+      return {.group = group,
+              .dims = parameter.role(Dim::F) == Role::Gathered ? along_work : along_blocks};
     return {.shared = true,
+            .group = group,
             .dims = by_filters && by_channels ? along_same
                     : by_filters              ? along_same_channels
                     : by_channels             ? along_same_filters
@@ -272,7 +276,7 @@ class FusionFold : public PassSink {
 
   /// Takes the parameters of one kind for a bucket of their own, and prices their schedule.
   void fold_bucket(const Kind& kind, const std::vector<ParameterRole>& roles) {
-    bucket_ = Bucket{.trained = kind.trained};
+    bucket_ = Bucket{.trained = kind.trained, .group = kind.group};
     dims_of_bucket_ = kind.dims;
     slices_.clear();
     for (const ParameterRole role : roles) {
@@ -297,9 +301,13 @@ class FusionFold : public PassSink {
       if (!site_.trains(role) &&
           site_.network.first_user(site_.fusion.head, role) == site_.fusion.head)
         untrained.push_back(role);
-    for (const DimSet dims : {along_blocks, along_work}) fold_bucket({.dims = dims}, gradients_);
-    for (const DimSet dims : {along_all, along_same, along_same_filters, along_same_channels})
-      fold_bucket({.shared = true, .dims = dims}, gradients_);
+    const int groups = static_cast<int>(std::ssize(site_.network.training.groups));
+    for (int group = -1; group < groups; ++group) {
+      for (const DimSet dims : {along_blocks, along_work})
+        fold_bucket({.group = group, .dims = dims}, gradients_);
+      for (const DimSet dims : {along_all, along_same, along_same_filters, along_same_channels})
+        fold_bucket({.shared = true, .group = group, .dims = dims}, gradients_);
+    }
     fold_bucket({.trained = false}, untrained);
   }
   void reduce() {
@@ -336,7 +344,7 @@ class FusionFold : public PassSink {
     if (site_.network.training.optimizer != OptimizerKind::Lars)
       return schedule_.update(bucket_, *this);
     for (const BucketSlice& slice : slices_) {
-      if (slice.has_trust()) schedule_.take_norms(slice, *this);
+      if (schedule_.has_trust(slice)) schedule_.take_norms(slice, *this);
       schedule_.update(slice, *this);
     }
   }

@@ -83,6 +83,7 @@ struct KernelPass {
   std::vector<Use> reads, writes;
   /// an interior/boundary split of the kernel is possible (overlapped_halo.hpp)
   bool may_split = false;
+  int parameter_group = -1;  ///< of an optimizer's kernel (ParameterGroup)
 };
 
 struct LoadPass {

@@ -192,7 +192,7 @@ class Lowering : public PassSink {
   std::vector<LayerIndex> placed_users(LayerIndex layer, ParameterRole role) const;
   std::vector<int> members_of(LayerIndex layer, ParameterRole role) const;
   std::vector<ParameterSlice> slices_of(LayerIndex layer) const;
-  PlacedBucket& bucket_of(const std::vector<int>& ranks, bool trained, bool elsewhere);
+  PlacedBucket& bucket_of(const std::vector<int>& ranks, bool trained, int group, bool elsewhere);
   void share(std::size_t parameter, const std::vector<LayerIndex>& users);
   bool contributes(LayerIndex layer, ParameterRole role) const;
   bool has_no_use(const KernelPass& pass) const;

@@ -1,8 +1,8 @@
 // Parameters: their buffers, and the times at which the parameter schedule acts on them.
 //
-// All parameters that are reduced over the same ranks follow each other in flat buffers (values,
-// gradients, optimizer state), in the order in which backward completes them. So a reduction covers
-// a range of one buffer, and the optimizer runs once per bucket.
+// All parameters of one group that are reduced over the same ranks follow each other in flat buffers
+// (values, gradients, optimizer state), in the order in which backward completes them. So a
+// reduction covers a range of one buffer, and the optimizer runs once per bucket.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,13 +60,14 @@ std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
 
 /// Returns the bucket that takes the next parameter with these properties. With sharding, a bucket
 /// takes no more parameters once it has reached execution.bucket_bytes.
-Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks, bool trained,
+Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks, bool trained, int group,
                                             bool elsewhere) {
   const auto takes_more = [&](const PlacedBucket& placed) {
     const bool full =
         placed.bucket.elements * size_of(DataType::F32) >= execution_.bucket_bytes.value;
     return placed.ranks == ranks && placed.bucket.trained == trained &&
-           placed.elsewhere == elsewhere && !(schedule_.shares(placed.bucket, 1) && full);
+           placed.bucket.group == group && placed.elsewhere == elsewhere &&
+           !(schedule_.shares(placed.bucket, 1) && full);
   };
   const auto found = std::ranges::find_if(buckets_, takes_more);
   if (found != buckets_.end()) return *found;
@@ -76,6 +77,7 @@ Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks, bool 
   placed.bucket.index = static_cast<int>(buckets_.size());
   placed.bucket.members = elsewhere ? 1 : std::ssize(ranks);
   placed.bucket.trained = trained;
+  placed.bucket.group = group;
   return buckets_.emplace_back(std::move(placed));
 }
 
@@ -99,8 +101,9 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
     for (const ParameterSlice& slice : slices_of(index)) {
       const std::vector<LayerIndex> users = placed_users(index, slice.what);
       const bool elsewhere = network_.first_user(index, slice.what) != index;
-      PlacedBucket& placed =
-          bucket_of(members_of(index, slice.what), network_.trains(index, slice.what), elsewhere);
+      const bool trained = network_.trains(index, slice.what);
+      const int group = trained ? network_.group_of(index, slice.what) : -1;
+      PlacedBucket& placed = bucket_of(members_of(index, slice.what), trained, group, elsewhere);
       Bucket& bucket = placed.bucket;
       const std::size_t p = program.parameters.size();
       state(index).parameters.push_back(p);
@@ -459,7 +462,7 @@ void Lowering::update_by_tensor() {
 void Lowering::squared_norms() {
   std::int64_t tensors = 0;
   const auto has_trust = [&](std::size_t p) {
-    return slices_[p].has_trust() && is_updated(placed_bucket(p));
+    return schedule_.has_trust(slices_[p]) && is_updated(placed_bucket(p));
   };
   for (std::size_t p = 0; p < slices_.size(); ++p) tensors += has_trust(p);
   norms_.assign(slices_.size(), -1);

@@ -322,6 +322,7 @@ void Lowering::lower_pass(LayerIndex index, const KernelPass& pass) {
   if (pass.may_split && !state(index).split.interior.empty())
     return contract(index, pass.kernel, reads, writes.front());
   add_kernel(index, pass.kernel, std::move(reads), std::move(writes));
+  std::get<ComputeOp>(program.ops.back().body).parameter_group = pass.parameter_group;
 }
 
 void Lowering::lower_pass(LayerIndex index, const LoadPass& pass) {

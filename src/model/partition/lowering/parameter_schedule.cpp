@@ -13,6 +13,13 @@ Pass run(LayerIndex layer, Kernel kernel, std::vector<Use> reads, std::vector<Us
   return {layer, KernelPass{std::move(kernel), std::move(reads), std::move(writes)}};
 }
 
+/// Runs an optimizer's kernel over parameters of one group.
+Pass update_of(int group, Kernel kernel, std::vector<Use> reads, std::vector<Use> writes) {
+  KernelPass body{std::move(kernel), std::move(reads), std::move(writes)};
+  body.parameter_group = group;
+  return {all_layers, std::move(body)};
+}
+
 /// All dimensions. A collective along them includes every rank, so that all ranks compute the same
 /// result.
 const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
@@ -136,19 +143,26 @@ void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
   kernel.as<OptimizerAttributes>().scaled = scales_loss();
   if (scales_loss()) reads.push_back({Use::Role::Overflows});
   if (shared) passes.declare(gradient);
-  passes.add(run(all_layers, std::move(kernel), std::move(reads), std::move(writes)));
+  passes.add(update_of(bucket.group, std::move(kernel), std::move(reads), std::move(writes)));
   if (shared && !shares(bucket, 3)) gather(bucket, all_layers, Stream::Gradient, passes);
 }
 
+bool ParameterSchedule::has_trust(const BucketSlice& slice) const {
+  const int group = network_.group_of(slice.layer, slice.what);
+  return slice.what == ParameterRole::Weights &&
+         (group < 0 || network_.training.groups[static_cast<std::size_t>(group)].trust);
+}
+
 void ParameterSchedule::update(const BucketSlice& slice, PassSink& passes) const {
-  const bool trust = slice.has_trust();
+  const bool trust = has_trust(slice);
   const Use value = slice.of(Use::Role::Parameter), velocity = slice.of(Use::Role::Velocity);
   Kernel kernel = flat_kernel(trust ? Lars : SgdMomentum, slice.region.elements());
   std::vector<Use> reads{value, slice.gradient(), velocity};
   if (trust) reads.push_back(slice.of(Use::Role::Norms));
   kernel.as<OptimizerAttributes>().scaled = scales_loss();
   if (scales_loss()) reads.push_back({Use::Role::Overflows});
-  passes.add(run(all_layers, std::move(kernel), std::move(reads), {value, velocity}));
+  passes.add(update_of(network_.group_of(slice.layer, slice.what), std::move(kernel),
+                       std::move(reads), {value, velocity}));
 }
 
 void ParameterSchedule::begin_norms(std::int64_t tensors, PassSink& passes) const {

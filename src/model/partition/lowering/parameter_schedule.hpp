@@ -5,8 +5,8 @@
 // these passes for the buckets of all layers. The cost model makes them for the buckets of one
 // fusion.
 //
-// A bucket holds parameters that are reduced over the same ranks. These parameters follow each
-// other in flat tensors, in the order in which backward completes them.
+// A bucket holds parameters of one group (ParameterGroup) that are reduced over the same ranks.
+// These parameters follow each other in flat tensors, in the order in which backward completes them.
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/site.hpp"
 #include "model/partition/lowering/parameter_buffers.hpp"
@@ -20,6 +20,7 @@ struct Bucket {
   std::int64_t elements = 0;  ///< `filled`, plus the padding that makes shares equal
   std::int64_t share = 0;     ///< elements of each member's share, if the bucket is sharded
   bool trained = true;        ///< false: the bucket has values, but no gradients and no state
+  int group = -1;             ///< index in Training::groups, or -1
 
   Use of(Use::Role role) const { return {role, -1, index}; }
   /// Names a run of the elements of one of the bucket's tensors.
@@ -36,9 +37,6 @@ struct BucketSlice {
   std::int64_t begin = 0;  ///< the slice's first element in the bucket
   Use of(Use::Role role) const { return {role, layer, static_cast<int>(what)}; }
   Use gradient() const { return of(Use::Role::ParameterGradient); }
-  /// Whether LARS scales this parameter's learning rate by the norms of value and gradient. It does
-  /// so for weights only. Other parameters keep the plain learning rate, as in MLPerf's reference.
-  bool has_trust() const { return what == ParameterRole::Weights; }
 };
 
 class ParameterSchedule {
@@ -80,6 +78,10 @@ class ParameterSchedule {
   /// Reduce-scatters the bucket's gradients: each member gets the sum of its share. Requires that
   /// the gradients are complete on this rank.
   void reduce_to_shares(const Bucket& bucket, LayerIndex layer, PassSink& passes) const;
+  /// Whether LARS scales this parameter's learning rate by the norms of value and gradient. It does
+  /// so for weights only, unless their group has no trust. Other parameters keep the plain learning
+  /// rate, as in MLPerf's reference.
+  bool has_trust(const BucketSlice& slice) const;
   /// Runs the optimizer over a bucket. Not used for LARS.
   void update(const Bucket& bucket, PassSink& passes) const;
   /// Runs LARS over one tensor.

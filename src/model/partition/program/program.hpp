@@ -60,6 +60,8 @@ struct ComputeOp {
   Kernel kernel;
   Region region;
   Shape global;
+  /// of an optimizer's kernel: the index in Training::groups of the parameters' group, or -1
+  int parameter_group = -1;
 };
 
 /// Fills a buffer from the data source, with the samples of an input layer, with labels or with
