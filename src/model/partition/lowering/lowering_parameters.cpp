@@ -1,7 +1,7 @@
 // Parameters: their buffers, and the times at which the parameter schedule acts on them.
 //
-// All parameters of one group that are reduced over the same ranks follow each other in flat buffers
-// (values, gradients, optimizer state), in the order in which backward completes them. So a
+// All parameters of one group that are reduced over the same ranks follow each other in flat
+// buffers (values, gradients, optimizer state), in the order in which backward completes them. So a
 // reduction covers a range of one buffer, and the optimizer runs once per bucket.
 #include <fmt/format.h>
 
