@@ -27,6 +27,7 @@
 #include "runtime/recording_backend.hpp"
 #include "runtime/verify/dump.hpp"
 #include "runtime/verify/verify.hpp"
+#include "support/priced_traffic.hpp"
 
 namespace stratplan::guard_test {
 namespace {
@@ -200,22 +201,6 @@ Recording execute(const Network& network, const LayerDecompositions& decompositi
 
 // ---------------------------------------------------------------- priced and sent
 
-CommunicationCounts priced(const Program& program) {
-  CommunicationCounts counts;
-  for (const Op& op : program.ops) {
-    if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
-      counts.messages += std::ssize(exchange->sends);
-      counts.received_messages += std::ssize(exchange->receives);
-      for (const Message& message : exchange->sends) counts.message_bytes += message.bytes.value;
-      for (const Message& message : exchange->receives)
-        counts.received_bytes += message.bytes.value;
-    } else if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
-      counts.collectives.emplace_back(collective->op, collective->bytes().value);
-    }
-  }
-  return counts;
-}
-
 /// Returns the messages and bytes that summarize() counts over all ranks, for all edges in both
 /// directions.
 CommunicationCounts summarized(const Network& network, const LayerDecompositions& decompositions) {
@@ -243,8 +228,8 @@ void expect_priced_is_sent(const Network& network, const LayerDecompositions& de
                            const Recording& run) {
   CommunicationCounts sent;
   for (const auto& rank : run.ranks) {
-    EXPECT_EQ(rank->counts.messages, priced(rank->program).messages);
-    EXPECT_EQ(rank->counts, priced(rank->program)) << "rank " << rank->program.rank;
+    EXPECT_EQ(rank->counts.messages, test::priced_traffic(rank->program).messages);
+    EXPECT_EQ(rank->counts, test::priced_traffic(rank->program)) << "rank " << rank->program.rank;
     sent.messages += rank->counts.messages;
     sent.message_bytes += rank->counts.message_bytes;
   }
@@ -585,7 +570,7 @@ void guard_option(const Option& option, Case at, const LayerDecompositions& deco
   const LayerDecompositions whole(at.network.layers.size());
   const Recording divided = run(decompositions), undivided = run(whole);
   for (const auto& rank : divided.ranks)
-    EXPECT_EQ(rank->counts, priced(rank->program)) << "rank " << rank->program.rank;
+    EXPECT_EQ(rank->counts, test::priced_traffic(rank->program)) << "rank " << rank->program.rank;
   Execution execution;
   option.set(at.network, decompositions, execution);
   bool finite = true, equal = true;

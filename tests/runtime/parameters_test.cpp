@@ -4,8 +4,10 @@
 
 #include "model/partition/lowering/recompute.hpp"
 #include "model/partition/shared_parameters.hpp"
+#include "runtime/comm/counting.hpp"
 #include "runtime/verify/verify.hpp"
 #include "support/parameter_network.hpp"
+#include "support/priced_traffic.hpp"
 #include "support/training.hpp"
 
 namespace stratplan::parameters_test {
@@ -74,6 +76,71 @@ TEST(ParametersOfAllSorts, AreTheSameWithAnyExecution) {
               expected, train_two_steps(network, uniform(network, grid), execution, "reference"),
               network, fmt::format("{}, sharding {}, recompute {}", grid, sharding, recompute));
         }
+  }
+}
+
+/// Heads that read two levels, two branches, and a layer that is repeated three times. All share
+/// convolutions with a bias.
+const std::vector<std::pair<const char*, const char*>> sharing_networks{{"heads", R"(
+      {"name": "l0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1},
+      {"name": "l1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "stride": 2},
+      {"name": "a0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "input": "l0", "parameters": {"weights": "a", "bias": "ab"}},
+      {"name": "p0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "stride": 2,
+       "input": "a0", "parameters": {"weights": "b"}},
+      {"name": "a1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "input": "l1", "parameters": {"weights": "a", "bias": "ab"}},
+      {"name": "p1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1,
+       "input": "a1", "parameters": {"weights": "b"}},
+      {"name": "all", "kind": "add", "inputs": ["p0", "p1"]})"},
+                                                                        {"siamese", R"(
+      {"name": "half", "kind": "linear", "factor": 0.5, "input": "x"},
+      {"name": "a0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "input": "x", "parameters": {"weights": "a", "bias": "ab"}},
+      {"name": "b0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1,
+       "input": "a0", "parameters": {"weights": "b"}},
+      {"name": "a1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "input": "half", "parameters": {"weights": "a", "bias": "ab"}},
+      {"name": "b1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1,
+       "input": "a1", "parameters": {"weights": "b"}},
+      {"name": "all", "kind": "concat", "inputs": ["b0", "b1"]})"},
+                                                                        {"recursive", R"(
+      {"name": "l0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1},
+      {"name": "a0", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "parameters": {"weights": "a", "bias": "ab"}},
+      {"name": "a1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "parameters": {"weights": "a", "bias": "ab"}},
+      {"name": "a2", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1, "bias": true,
+       "parameters": {"weights": "a", "bias": "ab"}})"}};
+
+TEST(SharedParameters, SendThePricedBytes) {
+  for (const auto& [name, layers] : sharing_networks) {
+    const Network network = test::network_of(test::document_of(layers));
+    const test::Trained expected =
+        train_two_steps(network, uniform(network, "N1"), {}, "reference");
+    for (const char* grid : {"N2", "H2", "F2", "C2", "F2 C2", "N2 F2", "N2 R2", "F2 R2", "H2 C2"})
+      for (const int sharding : {0, 3}) {
+        const LayerDecompositions layers_on_grid = uniform(network, grid);
+        ASSERT_FALSE(check_shared(network, layers_on_grid));
+        const Execution execution{.precision = {}, .sharding = sharding};
+        const std::string where = fmt::format("{} on {}, sharding {}", name, grid, sharding);
+        test::Trained found;
+        run_loopback(layers_on_grid.back().grid.ranks(), [&](Communicator& communicator) {
+          CountingCommunicator counting(communicator);
+          test::Trained mine = train_two_steps(network, layers_on_grid, execution, "reference",
+                                               counting, communicator);
+          const CommunicationCounts once =
+              test::priced_traffic(lower(network, layers_on_grid, execution, communicator.rank()));
+          CommunicationCounts twice = once;
+          twice.messages *= 2, twice.message_bytes *= 2;
+          twice.received_messages *= 2, twice.received_bytes *= 2;
+          twice.collectives.insert(twice.collectives.end(), once.collectives.begin(),
+                                   once.collectives.end());
+          EXPECT_EQ(counting.counts(), twice) << where;
+          if (communicator.rank() == 0) found = std::move(mine);
+        });
+        expect_equal(expected, found, network, where);
+      }
   }
 }
 
