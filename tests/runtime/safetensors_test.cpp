@@ -94,6 +94,9 @@ TEST_F(Safetensors, BadFilesAreInputErrors) {
   }
   std::ofstream(file()) << "short";
   EXPECT_THROW(read_safetensors(file()), InputError);
+  std::ofstream(file()) << "PK\3\4 and what follows in a ZIP file";
+  EXPECT_THAT(test::message_of<InputError>([&] { read_safetensors(file()); }),
+              testing::HasSubstr("found a file of torch.save"));
   EXPECT_THROW(read_safetensors(file().string() + ".missing"), InputError);
 }
 
