@@ -301,6 +301,34 @@ TEST(Operators, BecomeLayers) {
        image,
        {},
        R"({"kind":"pad","padding":1})"},
+      {"cropping, and channels of zeros",
+       13,
+       "Pad",
+       {},
+       image,
+       {{{}, {0, 0, -1, 0, 0, 2, 0, -3}}},
+       R"({"kind":"pad","padding":[[-1,0],[0,-3]],"channel_padding":[0,2]})"},
+      {"channels",
+       13,
+       "Slice",
+       {},
+       image,
+       {{{}, {1}}, {{}, {3}}, {{}, {1}}},
+       R"({"kind":"pad","padding":0,"channel_padding":[-1,0]})"},
+      {"positions, as attributes",
+       9,
+       "Slice",
+       {{"starts", Integers{2, -4}}, {"ends", Integers{9, 1000}}, {"axes", Integers{2, 3}}},
+       image,
+       {},
+       R"({"kind":"pad","padding":[[-2,0],[-4,0]]})"},
+      {"every second row",
+       13,
+       "Slice",
+       {},
+       image,
+       {{{}, {0}}, {{}, {9}}, {{}, {2}}, {{}, {2}}},
+       R"({"kind":"average_pool","kernel":1,"stride":[2,1]})"},
       {"some axes",
        18,
        "Pad",
@@ -382,6 +410,25 @@ TEST(Operators, BecomeLayers) {
     } catch (const Error& error) {
       ADD_FAILURE() << what << ": " << error.what();
     }
+  }
+}
+
+TEST(Operators, ThatSplitAnAxisBecomeALayerForEachPartThatIsRead) {
+  for (const bool listed : {false, true}) {
+    OnnxModel model(13);
+    model.input("x", {2, 7, 3, 4});
+    std::vector<std::string> inputs{"x"};
+    if (listed) {
+      model.integers("lengths", {1, 4, 2});
+      inputs.emplace_back("lengths");
+    }
+    model.node("Split", inputs, {"a", "unread", "b"}, {{"axis", -3}});
+    model.node("Concat", {"b", "a"}, {"y"}, {{"axis", 1}}).output("y");
+    const Json layers = imported(model).network["layers"];
+    ASSERT_EQ(layers.size(), 5);  // input, two parts, concatenation, loss
+    EXPECT_EQ(layers[1]["channel_padding"], listed ? Json({0, -6}) : Json({0, -4}));
+    EXPECT_EQ(layers[2]["channel_padding"], listed ? Json({-5, 0}) : Json({-6, 0}));
+    EXPECT_EQ(layers[3]["inputs"], Json({layers[2]["name"], layers[1]["name"]}));
   }
 }
 
@@ -618,14 +665,24 @@ TEST(Operators, AreRefusedWithTheReason) {
        image,
        {{{}, {0, 0, 1, 1, 0, 0, 1, 1}}, {{1}, {}, {1}}},
        "expected padding with zero, found another value"},
-      {"cropping", 13, "Pad", {}, image, {{{}, {0, 0, -1, 0, 0, 0, 0, 0}}}, "negative padding"},
-      {"channels",
+      {"all rows", 13, "Pad", {}, image, {{{}, {0, 0, -9, 0, 0, 0, 0, 0}}}, "leaves nothing"},
+      {"samples", 13, "Pad", {}, image, {{{}, {1, 0, 0, 0, 0, 0, 0, 0}}}, "padding of samples"},
+      {"of samples", 13, "Slice", {}, image, {{{}, {1}}, {{}, {2}}}, "cuts the samples"},
+      {"backwards",
        13,
-       "Pad",
+       "Slice",
        {},
        image,
-       {{{}, {0, 1, 0, 0, 0, 0, 0, 0}}},
-       "padding of samples or channels"},
+       {{{}, {-1}}, {{}, {-9}}, {{}, {2}}, {{}, {-1}}},
+       "a slice with step -1"},
+      {"every second channel",
+       13,
+       "Slice",
+       {},
+       image,
+       {{{}, {0}}, {{}, {3}}, {{}, {1}}, {{}, {2}}},
+       "some channels of a range"},
+      {"nothing", 13, "Slice", {}, image, {{{}, {5}}, {{}, {5}}, {{}, {2}}}, "its slice is empty"},
       {"cubic",
        13,
        "Resize",

@@ -310,10 +310,9 @@ def pad(a, x, pads=None, value=None):
     pads = a.get("pads", a.get("paddings")) if pads is None else pads.tolist()
     value = a.get("value", 0.0) if value is None else float(value.reshape(-1)[0])
     need(value == 0, "padding with another value than zero")
-    need(min(pads) >= 0, "negative padding")
     pairs = [list(pair) for pair in zip(pads[: x.ndim], pads[x.ndim :])]
-    need(x.ndim in (4, 5) and not any(map(any, pairs[:2])), "padding of samples or channels")
-    return layer("pad", [x], padding=pairs[2:])
+    need(x.ndim in (4, 5) and not any(pairs[0]), "padding of samples")
+    return layer("pad", [x], padding=pairs[2:], channel_padding=pairs[1])
 
 
 def dropout(a, x, ratio=None, training=None, opset=12):

@@ -30,7 +30,15 @@ class Random {
     return values[static_cast<std::size_t>(number(0, std::ssize(values) - 1))];
   }
 
-  Window padding() { return {.pad_before = number(0, 3), .pad_after = number(0, 3)}; }
+  /// Returns padding of an axis. If it is negative, it leaves one element or more of `extent`.
+  std::array<std::int64_t, 2> padding(std::int64_t extent) {
+    const std::int64_t least = number(0, 1) > 0 ? 0 : -((extent - 1) / 2);
+    return {number(least, 3), number(least, 3)};
+  }
+  Window padded(std::int64_t extent) {
+    const auto [before, after] = padding(extent);
+    return {.pad_before = before, .pad_after = after};
+  }
   /// Returns a window with an odd or even kernel, a stride that may exceed the kernel, dilation,
   /// and uneven padding smaller than the kernel.
   Window window(std::int64_t extent) {
@@ -146,7 +154,9 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
       break;
     case LayerKind::Pad:
       y = net.pad(probe,
-                  {depth > 1 ? random.padding() : Window{}, random.padding(), random.padding()});
+                  {depth > 1 ? random.padded(depth) : Window{}, random.padded(height),
+                   random.padded(width)},
+                  seed % 2 == 0 ? std::array<std::int64_t, 2>{} : random.padding(channels));
       break;
     case LayerKind::Upsample: {
       const std::int64_t along_height = random.number(2, 3), along_width = random.number(1, 3);

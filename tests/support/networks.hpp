@@ -157,8 +157,11 @@ class NetworkBuilder {
     return push(layer);
   }
   /// Adds a padding. Only the padding of the windows counts.
-  LayerIndex pad(LayerIndex from, std::array<Window, 3> windows) {
+  LayerIndex pad(LayerIndex from, std::array<Window, 3> windows,
+                 std::array<std::int64_t, 2> channel_padding = {}) {
     Layer layer = reading(LayerKind::Pad, "pad", from);
+    layer.as<PadLayer>().channel_padding = channel_padding;
+    layer.output[Axis::C] += channel_padding[0] + channel_padding[1];
     for (std::size_t i = 0; i < windows.size(); ++i)
       layer.as<PadLayer>().windows[i] = {.pad_before = windows[i].pad_before,
                                          .pad_after = windows[i].pad_after};

@@ -138,23 +138,25 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   return extent;
 }
 
-/// Throws Complaint unless the window's numbers and its span are within the limits.
-void check_window(const Window& window, const char* name) {
+/// Throws Complaint unless the window's numbers and its span are within the limits. Only a Pad layer
+/// has negative padding.
+void check_window(const Window& window, LayerKind kind, const char* name) {
   const auto check = [&](std::int64_t value, std::int64_t least, const char* what) {
     check_extent(value, least, fmt::format("{} along {}", what, name));
   };
   check(window.kernel, 1, "a kernel");
   check(window.stride, 1, "a stride");
   check(window.dilation, 1, "a dilation");
-  check(window.pad_before, 0, "padding");
-  check(window.pad_after, 0, "padding");
+  const std::int64_t least = kind == LayerKind::Pad ? -largest_extent : 0;
+  check(window.pad_before, least, "padding");
+  check(window.pad_after, least, "padding");
   check(window.span(), 1, "a dilated window");
 }
 
 std::int64_t output_extent(const Layer& layer, Axis axis) {
   const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(axis))];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
-  check_window(window, name);
+  check_window(window, layer.kind, name);
   const std::int64_t input = layer.input[axis];
   if (layer.kind == LayerKind::TransposedConvolution) {
     return transposed_extent(layer, axis);
@@ -211,6 +213,13 @@ Shape output_shape(const Layer& layer) {
   if (layer.kind == LayerKind::Concat) {
     output[Axis::C] = 0;  // two billion inputs of two billion channels each fit into 64 bits
     for (const Shape& input : layer.input_shapes) output[Axis::C] += input[Axis::C];
+  }
+  if (layer.kind == LayerKind::Pad) {
+    for (const std::int64_t channels : layer.as<PadLayer>().channel_padding) {
+      check_extent(channels, -largest_extent, "a channel padding");
+      output[Axis::C] += channels;
+    }
+    check_extent(output[Axis::C], 1, "a number of channels with padding");
   }
   if (layer.kind == LayerKind::Binary)
     for (const Axis axis : all_axes)
@@ -370,6 +379,31 @@ void check_ends(const Network& network, const std::string& file,
   }
 }
 
+/// Lets a concatenation read an earlier one whose inputs are a run of its own. The output is the
+/// same. But where each of k concatenations reads all earlier layers, as in DenseNet, a layer would
+/// otherwise have k consumers, and the search would weigh all of their decompositions together.
+void join_in_chain(const std::vector<Layer>& earlier, Layer& layer) {
+  if (layer.kind != LayerKind::Concat) return;
+  std::ptrdiff_t longest = 1;
+  LayerIndex found = -1;
+  for (LayerIndex index = 0; index < static_cast<LayerIndex>(earlier.size()); ++index) {
+    const Layer& other = earlier[static_cast<std::size_t>(index)];
+    const std::ptrdiff_t length = std::ssize(other.inputs);
+    if (other.kind != LayerKind::Concat || length <= longest ||
+        length >= std::ssize(layer.inputs) ||
+        std::ranges::search(layer.inputs, other.inputs).empty())
+      continue;
+    longest = length;
+    found = index;
+  }
+  if (found < 0) return;
+  const auto run =
+      std::ranges::search(layer.inputs, earlier[static_cast<std::size_t>(found)].inputs);
+  *run.begin() = found;
+  layer.inputs.erase(run.begin() + 1, run.end());
+  join_in_chain(earlier, layer);
+}
+
 /// The reason against a number of micro-batches, and the JSON pointer of the value that forbids it.
 struct BadMicroBatches {
   std::string pointer, text;
@@ -440,6 +474,7 @@ Network finish_network(Network network, const std::string& file,
     for (LayerIndex& input : layer.inputs) {
       input = position[static_cast<std::size_t>(input)];
     }
+    join_in_chain(network.layers, layer);
     const std::string& pointer = pointers[static_cast<std::size_t>(index)];
     try {
       infer_shape(network, layer, total);

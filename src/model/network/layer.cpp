@@ -84,6 +84,7 @@ std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
   std::int64_t channel = 0;
   if (kind == LayerKind::Concat)
     for (std::size_t before = 0; before < index; ++before) channel += input_shapes[before][Axis::C];
+  if (kind == LayerKind::Pad) channel = as<PadLayer>().channel_padding[0];
   const auto& [depth, height, width] = windows();
   return {0, channel, depth.pad_before, height.pad_before, width.pad_before};
 }

@@ -65,10 +65,15 @@ struct PoolLayer {
   friend bool operator==(const PoolLayer&, const PoolLayer&) = default;
 };
 
+/// Adds zeros at the ends of the axes. Where a number is negative, elements are cut off instead.
 struct PadLayer {
   Windows windows{};  ///< each has a kernel of extent 1 and the layer's padding
+  std::array<std::int64_t, 2> channel_padding{};  ///< before the first channel, behind the last
 
-  static constexpr auto fields() { return std::tuple(Field{"windows", &PadLayer::windows}); }
+  static constexpr auto fields() {
+    return std::tuple(Field{"windows", &PadLayer::windows},
+                      Field{"channel_padding", &PadLayer::channel_padding});
+  }
   friend bool operator==(const PadLayer&, const PadLayer&) = default;
 };
 

@@ -219,6 +219,9 @@ std::string Network::fingerprint() const {
                    constant(each, PointwiseFunction::Clip, 1), each.groups(), response.size,
                    response.alpha, response.beta, response.k);
     text += other_constants(each);
+    if (const auto* pad = std::get_if<PadLayer>(&each.attributes))
+      if (const auto& [before, behind] = pad->channel_padding; before != 0 || behind != 0)
+        text += fmt::format(" channel_padding {},{}", before, behind);
     text += other_parameters(*this, index);
     for (const Scale& scale : each.scales()) {
       if (scale != Scale{}) {

@@ -49,7 +49,7 @@ Keys keys_of(LayerType type) {
     case LayerKind::Add:
     case LayerKind::Concat:
     case LayerKind::Binary: return {{"inputs"}, {}};
-    case LayerKind::Pad: return {{"padding"}, {"input"}};
+    case LayerKind::Pad: return {{"padding"}, {"input", "channel_padding"}};
     case LayerKind::Upsample: return {{"scale"}, {"input", "mode"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};

@@ -281,6 +281,9 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
       read(data + R"({"name": "c", "kind": "convolution", "filters": 5, "kernel": 1},
       {"name": "j", "kind": "concat", "inputs": ["c", "data", "c"]},
       {"name": "p", "kind": "pad", "padding": [[1, 2], 3]},
+      {"name": "s", "kind": "pad", "padding": [-2, [-1, 0]], "channel_padding": [-5, 1]},
+      {"name": "w", "kind": "convolution", "filters": 13, "kernel": 1},
+      {"name": "q", "kind": "pad", "padding": [2, [1, 0]]},
       {"name": "n", "kind": "upsample", "scale": [3, 1]},
       {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"})" +
            loss);
@@ -291,11 +294,39 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
   EXPECT_EQ(network.layer(2).origin(2), (std::array<std::int64_t, 5>{0, 8, 0, 0, 0}));
   EXPECT_EQ(network.layer(3).output, (Shape{{8, 13, 1, 12, 18}}));
   EXPECT_EQ(network.layer(3).origin(0), (std::array<std::int64_t, 5>{0, 0, 0, 1, 3}));
-  EXPECT_EQ(network.layer(4).output, (Shape{{8, 13, 1, 36, 18}}));
-  EXPECT_EQ(network.layer(4).scales(),
+  EXPECT_EQ(network.layer(4).output, (Shape{{8, 9, 1, 8, 17}}));
+  EXPECT_EQ(network.layer(4).origin(0), (std::array<std::int64_t, 5>{0, -5, 0, -2, -1}));
+  EXPECT_EQ(network.layer(7).output, (Shape{{8, 13, 1, 36, 18}}));
+  EXPECT_EQ(network.layer(7).scales(),
             (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
-  EXPECT_EQ(network.layer(5).output, (Shape{{8, 13, 1, 72, 36}}));
-  EXPECT_EQ(network.layer(5).scales()[2], (Scale{.factor = 2, .linear = true}));
+  EXPECT_EQ(network.layer(8).output, (Shape{{8, 13, 1, 72, 36}}));
+  EXPECT_EQ(network.layer(8).scales()[2], (Scale{.factor = 2, .linear = true}));
+}
+
+TEST(ReadNetwork, JoinsInAChainWhatEarlierConcatenationsHoldInARun) {
+  const auto conv = [](const std::string& name) {
+    return R"({"name": ")" + name +
+           R"(", "kind": "convolution", "filters": 2, "kernel": 1, "input": "data"},)";
+  };
+  const Network network = read(data + conv("a") + conv("b") + conv("c") + conv("d") + R"(
+      {"name": "ab", "kind": "concat", "inputs": ["a", "b"]},
+      {"name": "abc", "kind": "concat", "inputs": ["a", "b", "c"]},
+      {"name": "dabc", "kind": "concat", "inputs": ["d", "a", "b", "c"]},
+      {"name": "bca", "kind": "concat", "inputs": ["b", "c", "a"]},
+      {"name": "again", "kind": "concat", "inputs": ["a", "b"]},
+      {"name": "all", "kind": "concat", "inputs": ["ab", "abc", "dabc", "bca", "again"]})" +
+                               loss);
+  const auto inputs = [&](const char* name) {
+    std::vector<std::string> names;
+    for (const LayerIndex input : network.layer(network.find(name).value()).inputs)
+      names.push_back(network.layer(input).name);
+    return names;
+  };
+  EXPECT_EQ(inputs("abc"), (std::vector<std::string>{"ab", "c"}));
+  EXPECT_EQ(inputs("dabc"), (std::vector<std::string>{"d", "abc"}));
+  EXPECT_EQ(inputs("bca"), (std::vector<std::string>{"b", "c", "a"}));
+  EXPECT_EQ(inputs("again"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(network.layer(network.find("dabc").value()).output[Axis::C], 8);
 }
 
 TEST(ReadNetwork, RepeatsWhatHasOneElementAlongAnAxis) {

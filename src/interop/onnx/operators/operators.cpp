@@ -12,6 +12,8 @@ Translation translation_of(const Node& node) {
       {"GlobalMaxPool", global_max_pool},
       {"ReduceMean", reduce_mean},
       {"Pad", pad},
+      {"Slice", slice},
+      {"Split", split},
       {"Resize", resize},
       {"Upsample", resize},
       {"BatchNormalization", batch_normalization},

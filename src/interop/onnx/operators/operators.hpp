@@ -21,8 +21,12 @@ void average_pool(const Operation& op);
 void global_average_pool(const Operation& op);
 void global_max_pool(const Operation& op);
 void reduce_mean(const Operation& op);
-void pad(const Operation& op);
 void resize(const Operation& op);
+
+// placement.cpp
+void pad(const Operation& op);
+void slice(const Operation& op);
+void split(const Operation& op);
 
 // normalizations.cpp
 void batch_normalization(const Operation& op);

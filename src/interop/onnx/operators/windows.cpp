@@ -356,38 +356,6 @@ void reduce_mean(const Operation& op) {
   op.view(made, op.node.integer("keepdims", 1) != 0 ? dims : Extents{x.dims[0], op.channels(x)});
 }
 
-void pad(const Operation& op) {
-  const Tensor x = op.image(0);
-  need(op.node.text("mode", "constant") == "constant",
-       fmt::format("expected padding of mode constant, found {}", op.node.text("mode", "")));
-  need(op.scalar("value", 2).value_or(0) == 0, "expected padding with zero, found another value");
-  const std::size_t rank = x.dims.size();
-  auto pads = op.list(op.node.has("paddings") ? "paddings" : "pads", 1);
-  if (op.given(3)) {  // pads along some axes only
-    const auto axes = from_front(op.constant(3).integers(), rank);
-    need(pads.size() == 2 * axes.size(), "expected two pads for each axis in axes");
-    std::vector<std::int64_t> all(2 * rank, 0);
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      for (const std::size_t side : {0, 1})
-        all[static_cast<std::size_t>(axes[i]) + side * rank] = pads[i + side * axes.size()];
-    pads = all;
-  }
-  need(pads.size() == 2 * rank, "expected two pads for each axis of the input");
-  for (const std::int64_t value : pads) {
-    need(value >= 0, "negative padding");
-    need(value <= largest_extent, fmt::format("padding of {} is out of range", value));
-  }
-  need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0,
-       "expected no padding of samples or channels");
-  Windows windows{};
-  for (std::size_t i = 2; i < rank; ++i)
-    windows[place_of(i - 2, rank - 2)] = {1, 1, 1, pads[i], pads[rank + i]};
-  if (windows == Windows{}) return op.output(x);
-  op.layer(LayerKind::Pad, x, slid(op.graph.shape(x), windows),
-           {{"padding",
-             op.along({padding_of(windows[0]), padding_of(windows[1]), padding_of(windows[2])})}});
-}
-
 namespace {
 
 /// Returns the factor by which each axis (N, C, ...) grows. `old`: the node has the operator's form
