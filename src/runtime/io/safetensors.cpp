@@ -159,9 +159,10 @@ SafetensorsFile read_safetensors_file(const std::filesystem::path& path, OtherTy
   std::uint64_t length = 0;
   stream.read(reinterpret_cast<char*>(&length), length_bytes);
   if (std::memcmp(&length, "PK\3\4", 4) == 0)  // torch.save writes a ZIP file
-    throw InputError(file, "",
-                     "expected a safetensors file, found a file of torch.save; "
-                     "safetensors.torch.save_file(module.state_dict(), path) writes the other kind");
+    throw InputError(
+        file, "",
+        "expected a safetensors file, found a file of torch.save; "
+        "safetensors.torch.save_file(module.state_dict(), path) writes the other kind");
   if (!stream || length > static_cast<std::uint64_t>(size) - length_bytes)
     throw InputError(file, "", "expected a safetensors header, but the file is too short for it");
   std::string text(length, '\0');
