@@ -125,7 +125,7 @@ TEST(Import, FoldsSlicesCastsAndArithmeticOfShapes) {
       .node("Resize", {"c", "", "", "sizes"}, {"y"}, {{"mode", "linear"}})
       .output("y");
   const ImportedModel result = imported(model);
-  EXPECT_EQ(kinds(result), "input convolution upsample mean_squared_error");
+  EXPECT_EQ(kinds(result), "input convolution upsample softmax_cross_entropy");
   EXPECT_EQ(result.network["layers"][2]["scale"], 2);
 }
 
@@ -298,6 +298,18 @@ TEST(Import, PutsALossBehindTheModel) {
     const ImportedModel result = imported(model, {.file = {}, .loss = row.asked});
     EXPECT_EQ(kinds(result), row.kinds) << row.op;
     EXPECT_THAT(result.notes, Contains(HasSubstr(row.note))) << row.op;
+  }
+}
+
+TEST(Import, TakesEnlargedScoresForScoresAndEnlargedImagesForImages) {
+  for (const bool is_image : {false, true}) {
+    OnnxModel model = beginning();
+    model.floats("back", {2, 3, 1, 1}, {1, 2, 3, 4, 5, 6}).node("Conv", {"c", "back"}, {"image"});
+    model.floats("scales", {4}, {1, 1, 2, 2});
+    model.node("Resize", {is_image ? "image" : "c", "", "scales"}, {"y"}, {{"mode", "linear"}});
+    EXPECT_THAT(imported(model.output("y")).notes,
+                Contains(HasSubstr(is_image ? "behind y: mean_squared_error"
+                                            : "behind y: softmax_cross_entropy")));
   }
 }
 

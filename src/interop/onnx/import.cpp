@@ -234,8 +234,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
           fmt::format("the output {} is a constant, so there is nothing to train", output_));
     const Tensor end = graph_.tensor(output_);
     const Draft& last = graph_.drafts[end.draft];
-    const Draft* scores = &last;  // arithmetic at the end only scales and shifts the scores
-    while (scores->is_arithmetic) scores = &graph_.drafts[scores->inputs[0]];
+    const Draft* scores = &last;
+    while (keeps_scores(*scores, graph_.drafts.front())) scores = &graph_.drafts[scores->inputs[0]];
     const ChosenLoss loss = chosen_loss(request_.loss, *scores, softmax_);
     if (!softmax_.empty())
       notes_.push_back(

@@ -24,6 +24,16 @@ bool ends_in_scores(LayerKind kind) {
 
 }  // namespace
 
+bool keeps_scores(const Draft& layer, const Draft& input_of_model) {
+  constexpr std::int64_t most_channels_of_images = 4;
+  const std::int64_t channels = layer.output[Axis::C];
+  const bool is_image =
+      channels <= most_channels_of_images && channels == input_of_model.output[Axis::C];
+  const LayerKind kind = layer.type.kind;
+  return layer.is_arithmetic ||
+         ((kind == LayerKind::Upsample || kind == LayerKind::Pad) && !is_image);
+}
+
 ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax) {
   if (asked != ImportedLoss::FromModel) return {kind_of(asked), "--loss asks for it"};
   if (!softmax.empty())

@@ -11,9 +11,14 @@ struct ChosenLoss {
   std::string reason;
 };
 
-/// Returns the loss that the user asked for, or the one that fits the last layer, without constants
-/// behind it. `softmax`: the
-/// node at the model's end that became part of the loss; empty if there is none.
+/// Whether the layer gives scores of classes if its input does: it scales and shifts them by
+/// constants, or enlarges or cuts a map of them. An enlarged image with the channels of the model's
+/// input is no map of scores.
+bool keeps_scores(const Draft& layer, const Draft& input_of_model);
+
+/// Returns the loss that the user asked for, or the one that fits the last layer that does more than
+/// keep scores. `softmax`: the node at the model's end that became part of the loss; empty if there
+/// is none.
 ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax);
 
 /// Whether the node is a softmax at the model's end that becomes part of the cross-entropy.
