@@ -196,6 +196,10 @@ struct Peculiarities {
     say("scalar", epsilon, 0.0);
     say("scaled", scaled, false);
   }
+  void operator()(const LayerNormAttributes& attributes) {
+    const auto& [epsilon] = attributes;
+    say("scalar", epsilon, 0.0);
+  }
   void operator()(const DropoutAttributes& attributes) {
     const auto& [probability] = attributes;
     say("scalar", probability, 0.0);

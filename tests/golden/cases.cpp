@@ -58,6 +58,7 @@ constexpr std::array network_rows{
     NetworkRow{"dice", 12, 2},
     NetworkRow{"gates", 12, 2},
     NetworkRow{"parameters", 12, 2},
+    NetworkRow{"channels", 12, 2},
 };
 
 /// Returns all networks, which are read at the first call.

@@ -63,7 +63,8 @@ class Draw:
             for shape in case.inputs
         ]
         path = folder / "model.onnx"
-        training.export(copy.deepcopy(self.module), [x[: case.batch] for x in samples], path)
+        inputs = [x[: case.batch] for x in samples]
+        training.export(copy.deepcopy(self.module), inputs, path, case.opset)
         self.take_statistics(wire.model(path).constants)
         self.imported = program.import_model(options.program, path, folder, case.loss)
         if len(samples) > 1:
@@ -201,7 +202,9 @@ def judge_plan(options, case, draws, plans, name):
             record, fault = by_pytorchs_names(record, draw)
             records.append(record)
     except program.Failed as failure:
-        return math.inf, str(failure), fault
+        # Layers that share weights in two shapes cannot all be split along one dimension.
+        cannot = "share" in str(failure) and "must split it alike" in str(failure)
+        return -math.inf if cannot else math.inf, str(failure), fault
     worst, text = max(verdicts(draws, records))
     return worst, text, fault
 
@@ -289,7 +292,9 @@ def figure(row, plan):
     if "plain" not in row:
         return ""
     worst = max(row[kind]["plans"][plan][0] for kind in ("plain", "smooth") if kind in row)
-    return "error" if math.isinf(worst) else f"{worst:.2g}"
+    if math.isinf(worst):
+        return "error" if worst > 0 else "refused"
+    return f"{worst:.2g}"
 
 
 def write_report(rows):

@@ -20,6 +20,7 @@ class Case:
     batch: int = 4
     weight_decay: float = 0
     groups: dict = dataclasses.field(default_factory=dict)  # patterns: PyTorch's settings
+    opset: int | None = None  # of the exported model; else PyTorch's usual one
     kinked: bool = False  # even the smooth copy has a kink: it tests a function that has one
     refused: str = ""  # a regular expression: the import may refuse the model with this reason
 
@@ -59,6 +60,39 @@ class Residual(nn.Module):
     def forward(self, x):
         x = self.stem(x)
         return self.head(self.act(self.norm(self.conv(self.block(x))) + self.shortcut(x)))
+
+
+class ConvNext(nn.Module):
+    """A block of ConvNeXt: normalization and products over the channels, which are the last axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.first = convolution(3, 8, 3, 2), nn.LayerNorm(8, eps=1e-6)
+        self.depthwise, self.norm = nn.Conv2d(8, 8, 5, padding=2, groups=8), nn.LayerNorm(8)
+        self.wide, self.act, self.narrow = nn.Linear(8, 24), nn.ELU(), nn.Linear(24, 8)
+        self.pool, self.last = nn.AdaptiveAvgPool2d(1), nn.LayerNorm(8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.first(self.stem(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        x = x + self.narrow(self.act(self.wide(y))).permute(0, 3, 1, 2)
+        return self.head(self.last(self.pool(x).flatten(1)))
+
+
+class SplitAndCrop(nn.Module):
+    """Channels in two halves, one of which goes its own way; a crop beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.branch, self.act = convolution(3, 10), convolution(4, 6), nn.ReLU()
+        self.head = scores(12)
+
+    def forward(self, x):
+        x = self.stem(x)
+        own, other = x.split((4, 6), 1)
+        own = self.act(self.branch(own))
+        return self.head(torch.cat((own, other), 1)[:, :, 1:-2, 3:])
 
 
 class SharedConvolution(nn.Module):
@@ -440,6 +474,8 @@ CASES = {
             "stem.*,block.*": {"lr": 4},
         },
     ),
+    "convnext": Case(ConvNext, opset=17),
+    "split_and_crop": Case(SplitAndCrop),
     "shared_convolution": Case(SharedConvolution),
     "scaled_volume": Case(ScaledVolume, ((2, 16, 16, 16),), "mse"),
     "standardized_by_buffers": Case(lambda: Preprocessed(Standardized())),
@@ -498,7 +534,7 @@ def redraw(module, seed):
             if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.running_mean is not None:
                 layer.running_mean.copy_(random(layer.running_mean) * 0.1)
                 layer.running_var.copy_(1 + 0.2 * random(layer.running_var).clamp(-2, 2))
-            if isinstance(layer, (nn.modules.batchnorm._NormBase, nn.GroupNorm)):
+            if isinstance(layer, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm)):
                 if layer.weight is not None:
                     layer.weight.add_(1)
             if isinstance(layer, nn.PReLU):

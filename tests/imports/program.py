@@ -136,7 +136,7 @@ def train(program, plan_path, weights, data, folder, case):
     files = sorted(checkpoints.glob("*.safetensors"))
     first, last, before = tensors(files[0]), tensors(files[-1]), tensors(weights)
     gradients = {name: values for name, values in tensors(dump).items() if name != "loss"}
-    running = [
+    running = [  # without the model's buffers that are constants of the network
         {name: values for name, values in state.items() if is_running(name)}
         for state in (first, last)
     ]
@@ -147,4 +147,5 @@ def train(program, plan_path, weights, data, folder, case):
 
 
 def is_running(name):
-    return name.endswith((".running_mean", ".running_var"))
+    is_buffer = name.startswith("buffer.")
+    return name.endswith((".running_mean", ".running_var")) and not is_buffer

@@ -230,6 +230,20 @@ TEST(Operators, BecomeLayers) {
        image,
        {{{3}}, {{3}}, {{3}}, {{3}}},
        R"({"kind":"batch_norm","epsilon":0.001})"},
+      {"a vector",
+       17,
+       "LayerNormalization",
+       {},
+       {2, 5},
+       {{{5}}, {{5}}},
+       R"({"kind":"layer_norm"})"},
+      {"without shift",
+       17,
+       "LayerNormalization",
+       {{"epsilon", 0.001f}},
+       {2, 5},
+       {{{5}}},
+       R"({"kind":"layer_norm","epsilon":0.001,"affine":"scale"})"},
       {"", 9, "InstanceNormalization", {}, image, {{{3}}, {{3}}}, R"({"kind":"instance_norm"})"},
       {"a scale for each channel",
        21,
@@ -430,6 +444,24 @@ TEST(Operators, ThatSplitAnAxisBecomeALayerForEachPartThatIsRead) {
     EXPECT_EQ(layers[2]["channel_padding"], listed ? Json({-5, 0}) : Json({-6, 0}));
     EXPECT_EQ(layers[3]["inputs"], Json({layers[2]["name"], layers[1]["name"]}));
   }
+}
+
+TEST(Operators, OfTensorsWithChannelsLastActOnTheChannelsOfEachPosition) {
+  OnnxModel model(17);
+  model.input("x", {2, 3, 4, 5}).node("Transpose", {"x"}, {"t"}, {{"perm", Integers{0, 2, 3, 1}}});
+  model.floats("s", {3}, {1, 2, 3}).floats("b", {3}, {4, 5, 6});
+  model.node("LayerNormalization", {"t", "s", "b"}, {"n"}, {{"axis", -1}});
+  model.floats("w", {3, 2}, {1, 2, 3, 4, 5, 6}).node("MatMul", {"n", "w"}, {"m"});
+  model.floats("c", {2}, {7, 8}).node("Add", {"m", "c"}, {"a"});
+  model.node("Transpose", {"a"}, {"y"}, {{"perm", Integers{0, 3, 1, 2}}}).output("y");
+  const ImportedModel made = imported(model, {.file = {}, .values = true});
+  ASSERT_EQ(made.network["layers"].size(), 4);
+  EXPECT_EQ(made.network["layers"][1]["kind"], "layer_norm");
+  Json product = made.network["layers"][2];
+  EXPECT_EQ(product["kind"], "convolution");
+  EXPECT_EQ(product["bias"], true);
+  const Network network = read_imported(made, "model.onnx");
+  EXPECT_EQ(network.layer(2).output, (Shape{{2, 2, 1, 4, 5}}));
 }
 
 TEST(Operators, ThatArePointwiseBecomeTheirRowOfTheTable) {
@@ -667,6 +699,13 @@ TEST(Operators, AreRefusedWithTheReason) {
        "expected padding with zero, found another value"},
       {"all rows", 13, "Pad", {}, image, {{{}, {0, 0, -9, 0, 0, 0, 0, 0}}}, "leaves nothing"},
       {"samples", 13, "Pad", {}, image, {{{}, {1, 0, 0, 0, 0, 0, 0, 0}}}, "padding of samples"},
+      {"over rows",
+       17,
+       "LayerNormalization",
+       {},
+       image,
+       {{{8}}, {{8}}},
+       "channels of each position"},
       {"of samples", 13, "Slice", {}, image, {{{}, {1}}, {{}, {2}}}, "cuts the samples"},
       {"backwards",
        13,

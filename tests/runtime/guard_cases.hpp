@@ -136,6 +136,7 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
     case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
     case LayerKind::Dropout: y = net.dropout(probe); break;
     case LayerKind::PReLU: y = net.prelu(probe); break;
+    case LayerKind::LayerNorm: y = net.layer_norm(probe); break;
     case LayerKind::Softmax: y = net.softmax(probe); break;
     case LayerKind::LocalResponseNorm:
       y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2});

@@ -328,6 +328,7 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::BatchNorm:
     case LayerKind::InstanceNorm:
     case LayerKind::GroupNorm: return EdgeKernels{K::BatchNormForward, K::BatchNormBackward};
+    case LayerKind::LayerNorm: return EdgeKernels{K::LayerNormForward, K::LayerNormBackward};
     case LayerKind::PReLU: return EdgeKernels{K::PreluForward, K::PreluBackward};
     case LayerKind::Softmax: return EdgeKernels{K::SoftmaxForward, K::SoftmaxBackward};
     case LayerKind::LocalResponseNorm:

@@ -257,6 +257,9 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case RunningAverage: return of_one_shape(kind, RunningAverageAttributes{.momentum = 0.1});
     case BatchNormRunningSums:
       return of_one_shape(kind, NormalizationAttributes{.sets = {.batch = 6}});
+    case LayerNormForward: return of_one_shape(kind, LayerNormAttributes{1e-5});
+    case LayerNormBackward:
+    case LayerNormGradient: return of_one_shape(kind, LayerNormAttributes{});
     case DiceSums:
     case PreluForward:
     case PreluBackward:
@@ -373,6 +376,7 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
       return length +
              kernel.y.elements() / std::max<std::int64_t>(1, kernel.differentiated().elements());
     case PreluGradient:
+    case LayerNormGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
     case UpsampleBackward:
       for (const Scale& scale : kernel.as<UpsampleAttributes>().scales) length *= scale.factor;

@@ -324,6 +324,7 @@ TEST(PlantedErrors, EachKindOfKernelIsFound) {
   for (const Case& of :
        {Case{"every kind", golden("every_kind", {4, 8, 6}), "N2"},
         Case{"gates", golden("gates", {6, 6}), "N2"},
+        Case{"channels", golden("channels", {6, 6}), "N2"},
         Case{"Dice loss", golden("dice", {6, 6}), "N2"}, Case{"regression", regression(), "N2"},
         Case{"regression in fp16", regression(), "N2", 2, DataType::F16}})
     seen.merge(find_errors(of));
@@ -335,6 +336,7 @@ TEST(PlantedErrorSweep, EachKindOfKernelIsFoundUnderEachSplit) {
     for (const Case& of :
          {Case{"every kind", golden("every_kind", {4, 8, 6}), grid},
           Case{"gates", golden("gates", {6, 6}), grid},
+          Case{"channels", golden("channels", {6, 6}), grid},
           Case{"Dice loss", golden("dice", {6, 6}), grid}, Case{"regression", regression(), grid}})
       find_errors(of);
 }

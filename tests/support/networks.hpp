@@ -115,6 +115,7 @@ class NetworkBuilder {
   LayerIndex clip(LayerIndex from, double minimum, double maximum) {
     return pointwise({PointwiseFunction::Clip, {minimum, maximum}}, from);
   }
+  LayerIndex layer_norm(LayerIndex from) { return point_wise(LayerKind::LayerNorm, "ln", from); }
   LayerIndex softmax(LayerIndex from) { return point_wise(LayerKind::Softmax, "softmax", from); }
   LayerIndex local_response_norm(LayerIndex from, const LocalResponse& response) {
     Layer layer = reading(LayerKind::LocalResponseNorm, "lrn", from);
@@ -308,6 +309,7 @@ inline LayerCase single_layer(LayerType type, std::int64_t batch,
     case LayerKind::FullyConnected: y = net.fully_connected(x, filters); break;
     case LayerKind::Dropout: y = net.dropout(x); break;
     case LayerKind::PReLU: y = net.prelu(x); break;
+    case LayerKind::LayerNorm: y = net.layer_norm(x); break;
     case LayerKind::Softmax: y = net.softmax(x); break;
     case LayerKind::LocalResponseNorm: y = net.local_response_norm(x, {.size = 3}); break;
     case LayerKind::InstanceNorm: y = net.instance_norm(x); break;

@@ -265,6 +265,30 @@ inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) 
   write_contribution(rank, op.layer, op.writes.at(0));
 }
 
+/// The forward kernel writes statistics that the other kernels read.
+inline void ProgramRun::run_layer_norm(int rank, const Op& op, const Kernel& kernel) {
+  constexpr double statistic = 11;
+  const LayerDistributions& here = values_.of(op.layer);
+  const Region channels = here.channels->owned(rank);
+  expect_input(rank, op.layer, 0, op.reads.at(0));
+  if (kernel.kind == KernelKind::LayerNormForward) {
+    expect_parameter(rank, op.reads.at(1), channels);
+    expect_parameter(rank, op.reads.at(2), channels);
+    view(rank, op.writes.at(1)).fill(statistic);
+    return write_output(rank, op.layer, op.writes.at(0));
+  }
+  expect_gradient(rank, op.layer, op.reads.at(1), here.home.owned(rank));
+  for (const double found : view(rank, op.reads.at(2)).copy(0, view(rank, op.reads.at(2)).size()))
+    if (found != statistic) fail("statistics were lost");
+  if (kernel.kind == KernelKind::LayerNormGradient) {
+    for (const BufferId gradient : op.writes)
+      write(rank, gradient, channels, [&](const Element&) { return rank + 1.0; });
+    return;
+  }
+  expect_parameter(rank, op.reads.at(3), channels);
+  write_contribution(rank, op.layer, op.writes.at(0));
+}
+
 /// Represents a rank's share by its number plus one. The sum over the ranks that hold other samples
 /// and positions is then known.
 inline void ProgramRun::run_running(int rank, const Op& op, const Kernel& kernel) {
@@ -457,6 +481,9 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
     case KernelKind::PreluForward:
     case KernelKind::PreluBackward:
     case KernelKind::PreluGradient: return run_prelu(rank, op, kernel);
+    case KernelKind::LayerNormForward:
+    case KernelKind::LayerNormBackward:
+    case KernelKind::LayerNormGradient: return run_layer_norm(rank, op, kernel);
     case KernelKind::PointwiseForward:
     case KernelKind::SoftmaxForward:
     case KernelKind::LocalResponseForward:

@@ -346,6 +346,7 @@ class ProgramRun {
   void expect_activation(const Kernel& kernel, const Fusion& fusion);
   void run_normalization(int rank, const Op& op, const Kernel& kernel);
   void run_prelu(int rank, const Op& op, const Kernel& kernel);
+  void run_layer_norm(int rank, const Op& op, const Kernel& kernel);
   void run_dice(int rank, const Op& op, const Kernel& kernel);
   void run_running(int rank, const Op& op, const Kernel& kernel);
   void run_loss(int rank, const Op& op, const Kernel& kernel);

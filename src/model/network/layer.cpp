@@ -146,6 +146,7 @@ double Layer::longest_sum() const {
     case LayerKind::GroupNorm:
     case LayerKind::PReLU:
     case LayerKind::DiceLoss: return positions;
+    case LayerKind::LayerNorm: return std::max(positions, static_cast<double>(input[Axis::C]));
     case LayerKind::Softmax: return static_cast<double>(input[Axis::C]);
     case LayerKind::LocalResponseNorm: return static_cast<double>(as<LocalResponse>().size);
     case LayerKind::Binary:

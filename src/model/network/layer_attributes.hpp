@@ -86,7 +86,8 @@ inline constexpr std::array<std::string_view, 4> affine_names{"none", "scale", "
 enum class NormalizedBy : std::uint8_t { Batch, Running };
 inline constexpr std::array<std::string_view, 2> normalized_by_names{"batch", "running"};
 
-/// Attributes of a BatchNorm, an InstanceNorm or a GroupNorm.
+/// Attributes of a BatchNorm, an InstanceNorm, a GroupNorm or a LayerNorm. A LayerNorm takes mean
+/// and variance over the channels of each position.
 struct NormalizationLayer {
   double epsilon = 1e-5;    ///< added to the variance
   std::int64_t groups = 1;  ///< number of groups of channels in a GroupNorm

@@ -36,8 +36,9 @@ enum class LayerKind : int {
   Upsample,
   TransposedConvolution,
   Binary,
+  LayerNorm,
 };
-inline constexpr int layer_kind_count = static_cast<int>(LayerKind::Binary) + 1;
+inline constexpr int layer_kind_count = static_cast<int>(LayerKind::LayerNorm) + 1;
 
 struct LayerTraits {
   bool convolution = false, contraction = false, window = false, fully_connected = false,
@@ -96,6 +97,7 @@ inline constexpr std::array<LayerKindRow, layer_kind_count> layer_kinds = [] {
        ConvolutionLayer{},
        {.convolution = true, .contraction = true, .window = true}},
       {Binary, "binary", BinaryFunction{}, {.joins = true, .point_wise = true}},
+      {LayerNorm, "layer_norm", NormalizationLayer{}, {.statistics = true, .joins_channels = true}},
   }};
 }();
 static_assert(std::ranges::all_of(layer_kinds, [](const LayerKindRow& row) {

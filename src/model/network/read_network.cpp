@@ -38,7 +38,8 @@ Keys keys_of(LayerType type) {
       return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
     case LayerKind::BatchNorm:
       return {{}, {"input", "epsilon", "affine", "momentum", "statistics"}};
-    case LayerKind::InstanceNorm: return {{}, {"input", "epsilon", "affine"}};
+    case LayerKind::InstanceNorm:
+    case LayerKind::LayerNorm: return {{}, {"input", "epsilon", "affine"}};
     case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
     case LayerKind::Pointwise: {
       Keys keys{{}, {"input"}};

@@ -142,8 +142,10 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case PreluBackward:
     case SoftmaxBackward:
     case LocalResponseBackward:
+    case LayerNormBackward:
     case BatchNormBackwardSums: return {{1, true}};                            // dy
     case BinaryBackward: return {{kernel.operands().reads.size() - 1, true}};  // dy
+    case LayerNormGradient:
     case PreluGradient: return {{0, false}, {1, false}};  // both, read for the other gradient
     case DiceLoss: return {{0, false}};                   // labels, for the sums
     case SgdMomentum:
@@ -174,6 +176,7 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case PreluForward:
     case SoftmaxForward:
     case LocalResponseForward:
+    case LayerNormForward:
     case UpsampleForward:
     case UpsampleBackward:
     case Add:

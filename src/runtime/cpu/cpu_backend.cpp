@@ -40,6 +40,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::PreluForward: return prelu_forward;
     case KernelKind::PreluBackward: return prelu_backward;
     case KernelKind::PreluGradient: return prelu_gradient;
+    case KernelKind::LayerNormForward: return layer_norm_forward;
+    case KernelKind::LayerNormBackward: return layer_norm_backward;
+    case KernelKind::LayerNormGradient: return layer_norm_gradient;
     case KernelKind::SoftmaxForward: return softmax_forward;
     case KernelKind::SoftmaxBackward: return softmax_backward;
     case KernelKind::LocalResponseForward: return local_response_forward;
@@ -71,7 +74,7 @@ FunctionKernel::Function function_of(KernelKind kind) {
 }
 
 /// Returns the size of a kernel's scratch memory. Local response kernels need rows of channels for
-/// each thread. Other kernels need at most four floats or one double per channel.
+/// each thread. Other kernels need at most four floats or two doubles per channel.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -82,6 +85,7 @@ Bytes workspace_of(const Kernel& kernel) {
     case BatchNormBackwardSums: return {kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackward: return {4 * kernel.x[Axis::C] * size_of(DataType::F32)};
     case PreluGradient: return {kernel.x[Axis::C] * size_of(DataType::F64)};
+    case LayerNormGradient: return {2 * kernel.x[Axis::C] * size_of(DataType::F64)};
     case LocalResponseForward:
     case LocalResponseBackward: return cpu::local_response_workspace(kernel);
     case DiceLoss: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};

@@ -37,6 +37,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::PreluForward: return prelu_forward;
     case KernelKind::PreluBackward: return prelu_backward;
     case KernelKind::PreluGradient: return prelu_gradient;
+    case KernelKind::LayerNormForward: return layer_norm_forward;
+    case KernelKind::LayerNormBackward: return layer_norm_backward;
+    case KernelKind::LayerNormGradient: return layer_norm_gradient;
     case KernelKind::SoftmaxForward: return softmax_forward;
     case KernelKind::SoftmaxBackward: return softmax_backward;
     case KernelKind::LocalResponseForward: return local_response_forward;
@@ -78,6 +81,7 @@ Bytes workspace_of(const Kernel& kernel) {
     case PreluGradient:
     case BinaryBackward:
     case UpsampleBackward: return {kernel.operands().writes[0].elements * size_of(DataType::F64)};
+    case LayerNormGradient: return {2 * kernel.x[Axis::C] * size_of(DataType::F64)};
     default: return {0};
   }
 }

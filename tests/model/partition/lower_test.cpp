@@ -310,7 +310,9 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       case 10:
         made.push_back(net.elu(net.group_norm(from, shape[Axis::C] % 2 == 0 ? 2 : 1)));
         break;
-      case 11: made.push_back(net.local_response_norm(net.softmax(from), {})); break;
+      case 11:
+        made.push_back(net.layer_norm(net.local_response_norm(net.softmax(from), {})));
+        break;
       case 13:
         made.push_back(net.concat({from, net.convolution(from, any_int(1, 4), Window{}), from}));
         break;

@@ -1,4 +1,4 @@
-// Fully connected layers: products with a matrix of weights.
+// Products with a matrix of weights: fully connected layers, and convolutions of extent 1.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,6 +7,33 @@
 
 namespace stratplan::interop {
 namespace {
+
+/// Whether a product with a matrix acts on the channels of each position.
+bool acts_on_positions(const Tensor& x) { return x.channels_last && x.dims.size() > 2; }
+
+/// Adds a convolution of extent 1 that multiplies the channels of each position by a matrix with a
+/// row for each channel.
+void channel_product(const Operation& op, const Tensor& x, const Constant& matrix) {
+  const Extents& extents = matrix.extents();
+  need(op.keeps_channels(x) && extents.size() == 2 && extents[0] == op.channels(x) &&
+           extents[1] >= 1,
+       "expected the channels of each position times one matrix of weights");
+  const std::int64_t filters = extents[1];
+  Shape output = op.graph.shape(x);
+  output[Axis::C] = filters;
+  Draft draft{
+      op.node.name(),
+      LayerKind::Convolution,
+      {x.draft},
+      output,
+      {{"filters", filters}, {"kernel", 1}},
+      {op.parameter("weights", {filters, extents[0], 1, 1, 1}, transposed(matrix, {1, 0}), 1)}};
+  Tensor made = x;
+  made.draft = op.graph.add(std::move(draft), 2).draft;
+  made.dims.back() = filters;
+  made.alone = true;
+  op.output(made);
+}
 
 void fully_connected(const Operation& op, const Tensor& x, const Constant& matrix, bool turned,
                      std::vector<Parameter> bias) {
@@ -72,7 +99,9 @@ void gemm(const Operation& op) {
 void matrix_product(const Operation& op) {
   need(!op.is_constant(0),
        "expected samples on the left and weights on the right, found weights on the left");
-  fully_connected(op, op.tensor(0), op.constant(1), true, {});
+  const Tensor x = op.tensor(0);
+  acts_on_positions(x) ? channel_product(op, x, op.constant(1))
+                       : fully_connected(op, x, op.constant(1), true, {});
 }
 
 }  // namespace stratplan::interop

@@ -49,7 +49,8 @@ template <class Of>
 std::vector<Parameter> scale_and_shift(const Operation& op, std::int64_t channels, Json& attributes,
                                        const Of& of) {
   std::vector<Parameter> parameters;
-  const bool scale = !is_neutral(op, 1, 1, channels), shift = !is_neutral(op, 2, 0, channels);
+  const bool scale = !is_neutral(op, 1, 1, channels),
+             shift = op.given(2) && !is_neutral(op, 2, 0, channels);
   if (scale)
     parameters.push_back(op.parameter("scale", {channels}, of("scale", op.constant(1)), 1));
   if (shift)
@@ -135,6 +136,24 @@ void group_normalization(const Operation& op) {
   need(op.keeps_channels(x) && !x.channels_last,
        "expected an input whose channels are the second axis");
   normalize_groups(op, x, op.node.integer("num_groups", 1));
+}
+
+void layer_normalization(const Operation& op) {
+  const Tensor x = op.tensor(0);
+  const std::size_t rank = x.dims.size();
+  const auto axis = static_cast<std::size_t>(from_front({op.node.integer("axis", -1)}, rank)[0]);
+  need(op.keeps_channels(x) && axis == rank - 1 && axis == op.channel_axis(x),
+       "expected a normalization over the channels of each position, which are the last axis");
+  for (int output = 1; output < op.node.outputs(); ++output)
+    need(!op.graph.readers.contains(op.node.output(output)),
+         "no layer gives mean and variance as outputs");
+  const std::int64_t channels = op.channels(x);
+  Json attributes = epsilon_of(op);
+  const auto of = [&](const char* role, const Constant& values) {
+    return checked(role, values, channels);
+  };
+  auto parameters = scale_and_shift(op, channels, attributes, of);
+  op.point_wise(LayerKind::LayerNorm, {x}, attributes, std::move(parameters));
 }
 
 void local_response_normalization(const Operation& op) {

@@ -19,6 +19,7 @@ Translation translation_of(const Node& node) {
       {"BatchNormalization", batch_normalization},
       {"InstanceNormalization", instance_normalization},
       {"GroupNormalization", group_normalization},
+      {"LayerNormalization", layer_normalization},
       {"LRN", local_response_normalization},
       {"PRelu", prelu},
       {"Clip", clip},

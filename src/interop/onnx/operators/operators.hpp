@@ -34,6 +34,7 @@ void batch_normalization(const Operation& op);
 bool is_exported_for_training(const Node& node, std::int64_t opset);
 void instance_normalization(const Operation& op);
 void group_normalization(const Operation& op);
+void layer_normalization(const Operation& op);
 void local_response_normalization(const Operation& op);
 
 // affine.cpp

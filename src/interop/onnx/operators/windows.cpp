@@ -1,4 +1,4 @@
-// Operators that change spatial extents: windows, padding and upsampling.
+// Operators that change spatial extents: windows and upsampling.
 #include <fmt/format.h>
 
 #include <algorithm>

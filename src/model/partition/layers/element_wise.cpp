@@ -1,5 +1,5 @@
 // Layers that compute each element, or each position's channels, separately: pointwise functions,
-// PReLU, dropout, softmax, local response normalization, sums of tensors, functions of two tensors.
+// PReLU, dropout, softmax, normalizations over channels, sums of tensors, functions of two tensors.
 #include <algorithm>
 
 #include "model/partition/layers/splitting.hpp"
@@ -71,12 +71,15 @@ void dropout_backward(const Site& site, PassSink& passes) {
   site.pass_back(passes, site.kernel(Dropout), {site.output_gradient()});
 }
 
+const char* channels_in_common(LayerKind kind) {
+  if (kind == LayerKind::Softmax) return "the softmax runs over all channels";
+  if (kind == LayerKind::LayerNorm) return "mean and variance are those of all channels";
+  return "the sum of squares runs across neighbouring channels";
+}
+
 std::optional<std::string> why_not_across_channels(const Layer& layer, Dim dim,
                                                    const ProcessGrid& grid) {
-  return why_not_but_channels(layer, dim, grid,
-                              layer.kind == LayerKind::Softmax
-                                  ? "the softmax runs over all channels"
-                                  : "the sum of squares runs across neighbouring channels");
+  return why_not_but_channels(layer, dim, grid, channels_in_common(layer.kind));
 }
 
 void across_channels_forward(const Site& site, PassSink& passes) {
@@ -89,6 +92,39 @@ void across_channels_backward(const Site& site, PassSink& passes) {
   const bool softmax = site.head().kind == LayerKind::Softmax;
   site.pass_back(passes, site.kernel(softmax ? SoftmaxBackward : LocalResponseBackward),
                  {softmax ? site.output() : site.input(), site.output_gradient()});
+}
+
+enum LayerNormTensors { RowStatistics };
+
+void layer_norm_forward(const Site& site, PassSink& passes) {
+  const Kernel kernel = site.kernel(LayerNormForward);
+  const Use statistics = site.tensor(RowStatistics);
+  passes.declare(statistics, {"statistics", TensorClass::Statistics,
+                              flat(2 * kernel.x.elements() / kernel.x[Axis::C]), DataType::F64});
+  passes.add(site.run(kernel,
+                      {site.input(), site.parameter(What::Scale), site.parameter(What::Shift)},
+                      {site.output(), statistics}));
+}
+
+/// As for PReLU, the gradient of x is sent first.
+void layer_norm_backward(const Site& site, PassSink& passes) {
+  const Use x = site.input(), dy = site.output_gradient(), dx = site.input_gradient(),
+            statistics = site.tensor(RowStatistics);
+  const bool passes_back = site.wants_gradient(),
+             trains = site.trains(What::Scale) || site.trains(What::Shift);
+  if (passes_back) {
+    passes.add(site.run(site.kernel(LayerNormBackward),
+                        {x, dy, statistics, site.parameter(What::Scale)}, {dx}));
+    passes.add(site.send(0, dx));
+  }
+  if (trains)
+    passes.add(
+        site.run(site.kernel(LayerNormGradient), {x, dy, statistics},
+                 {site.parameter_gradient(What::Scale), site.parameter_gradient(What::Shift)}));
+  if (passes_back) passes.add(site.add(0, dx));
+  for (const What what : {What::Scale, What::Shift})
+    if (site.trains(what))
+      passes.add({site.fusion.head, GradientPass{site.parameter_gradient(what)}});
 }
 
 void add_forward(const Site& site, PassSink& passes) {
@@ -166,6 +202,8 @@ const LayerFamily prelu{why_not_alike, distribute_prelu, prelu_forward, prelu_ba
 const LayerFamily dropout{why_not_alike, distribute_alike, dropout_forward, dropout_backward};
 const LayerFamily across_channels{why_not_across_channels, distribute_alike,
                                   across_channels_forward, across_channels_backward};
+const LayerFamily layer_norm{why_not_across_channels, distribute_with_channels, layer_norm_forward,
+                             layer_norm_backward};
 const LayerFamily addition{why_not_alike, distribute_alike, add_forward, add_backward};
 const LayerFamily binary{why_not_alike, distribute_binary, binary_forward, binary_backward};
 

@@ -11,6 +11,11 @@ bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
   return layer.kind != LayerKind::TransposedConvolution && !partial;
 }
 
+/// Whether the last kernel of a normalization can also add a tensor and apply an activation.
+bool has_epilogue(const Layer& layer) {
+  return has_statistics(layer.kind) && layer.kind != LayerKind::LayerNorm;
+}
+
 /// Whether the kernels of `fusion` can also compute the layer behind the fusion. Its gradient must
 /// be needed where the fusion's is.
 bool takes(const Network& network, const Fusion& fusion, const Decomposition& of_head,
@@ -19,9 +24,9 @@ bool takes(const Network& network, const Fusion& fusion, const Decomposition& of
   if (fusion.activation >= 0) return false;
   if (network.needs_gradient(fusion.head) != network.needs_gradient(behind)) return false;
   if (next.kind == LayerKind::Add)
-    return has_statistics(head.kind) && fusion.add < 0 && next.inputs.size() == 2;
+    return has_epilogue(head) && fusion.add < 0 && next.inputs.size() == 2;
   if (!activation_of(next)) return false;
-  return has_statistics(head.kind) || (is_contraction(head.kind) && ends_in_kernel(head, of_head));
+  return has_epilogue(head) || (is_contraction(head.kind) && ends_in_kernel(head, of_head));
 }
 
 bool same_place(const Decomposition& a, const Decomposition& b) {

@@ -19,6 +19,7 @@ const LayerFamily& family_of(LayerKind kind) {
     case LayerKind::Pointwise: return layers::pointwise;
     case LayerKind::PReLU: return layers::prelu;
     case LayerKind::Dropout: return layers::dropout;
+    case LayerKind::LayerNorm: return layers::layer_norm;
     case LayerKind::Softmax:
     case LayerKind::LocalResponseNorm: return layers::across_channels;
     case LayerKind::Add: return layers::addition;

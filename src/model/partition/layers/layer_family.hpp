@@ -35,7 +35,7 @@ const LayerFamily& family_of(LayerKind kind);
 
 namespace layers {
 
-extern const LayerFamily contraction, normalization, pooling, pointwise, prelu, dropout,
+extern const LayerFamily contraction, normalization, layer_norm, pooling, pointwise, prelu, dropout,
     across_channels, addition, binary, placement, loss;
 
 }  // namespace layers

@@ -29,6 +29,9 @@ struct LocalAttributes {
   void operator()(NormalizationAttributes& of) const {
     of.epsilon = layer.as<NormalizationLayer>().epsilon;
   }
+  void operator()(LayerNormAttributes& of) const {
+    of.epsilon = layer.as<NormalizationLayer>().epsilon;
+  }
   /// The loss is a mean over the whole batch, not over one micro-batch.
   void operator()(LossAttributes& of) const {
     const std::int64_t elements = layer.input.elements();

@@ -78,6 +78,9 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {BinaryForward, "binary_forward", Activations, formula, Binary{}},
     {BinaryBackward, "binary_backward", Activations, formula, Binary{}},
     {BatchNormRunningSums, "batch_norm_running_sums", Other, formula, NormalizationAttributes{}},
+    {LayerNormForward, "layer_norm_forward", Activations, 8, LayerNormAttributes{}},
+    {LayerNormBackward, "layer_norm_backward", Activations, 12, LayerNormAttributes{}},
+    {LayerNormGradient, "layer_norm_gradient", Activations, 5, LayerNormAttributes{}},
 }};
 static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
   return &row == &kinds[static_cast<std::size_t>(row.kind)];
@@ -211,6 +214,9 @@ std::string details(const Kernel& kernel) {
     case PreluGradient:
     case SoftmaxForward:
     case SoftmaxBackward:
+    case LayerNormForward:
+    case LayerNormBackward:
+    case LayerNormGradient:
     case DiceSums:
     case DiceLoss:
     case SoftmaxCrossEntropy:
@@ -354,6 +360,7 @@ Operands Kernel::operands() const {
   const Operand labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
   const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]},
       running{DataType::F32, 2 * x[Axis::C]};
+  const Operand row_statistics{DataType::F64, 2 * x[Axis::N] * positions(x)};
   const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
   const auto sums = [&] { return Operand{DataType::F64, sets().sets * 2 * x[Axis::C]}; };
   const bool activated = epilogue().activation.has_value(), addend = epilogue().addend;
@@ -394,6 +401,9 @@ Operands Kernel::operands() const {
     case PreluForward: return {{input, channel}, {output}};
     case PreluBackward: return {{input, output, channel}, {input}};
     case PreluGradient: return {{input, output}, {channel}};
+    case LayerNormForward: return {{input, channel, channel}, {output, row_statistics}};
+    case LayerNormBackward: return {{input, output, row_statistics, channel}, {input}};
+    case LayerNormGradient: return {{input, output, row_statistics}, {channel, channel}};
     case Add:
       return {std::vector<Operand>(static_cast<std::size_t>(as<AddAttributes>().inputs), input),
               {output}};

@@ -51,6 +51,11 @@
 //   PreluGradient               x, dy                        dslope
 //   LocalResponseForward        x                            y
 //   LocalResponseBackward       x, dy                        dx
+//   LayerNormForward            x, scale, shift              y, statistics (F64, [positions][2]: mean
+//                                                            and 1 / sqrt(variance + epsilon) over
+//                                                            the channels)
+//   LayerNormBackward           x, dy, statistics, scale     dx
+//   LayerNormGradient           x, dy, statistics            dscale, dshift
 //   DiceSums                    x, labels                    sums (F64, [3][C]: of x where the
 //                                                            label is the class, of x, and the
 //                                                            number of positions with the label)
@@ -163,8 +168,11 @@ enum class KernelKind : int {
   BinaryForward,
   BinaryBackward,
   BatchNormRunningSums,
+  LayerNormForward,
+  LayerNormBackward,
+  LayerNormGradient,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BatchNormRunningSums) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::LayerNormGradient) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
 /// Whether kernels of this kind read or write activations or their gradients, which then have

@@ -137,6 +137,16 @@ struct NormalizationAttributes {
   friend auto operator<=>(const NormalizationAttributes&, const NormalizationAttributes&) = default;
 };
 
+/// For the LayerNorm kinds.
+struct LayerNormAttributes {
+  double epsilon = 0;  ///< added to the variance; LayerNormForward alone reads it
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"epsilon", &LayerNormAttributes::epsilon});
+  }
+  friend auto operator<=>(const LayerNormAttributes&, const LayerNormAttributes&) = default;
+};
+
 /// For BatchNormMoments.
 struct MomentsAttributes {
   double weight = 0;  ///< the weight of one set in the mean over all sets
@@ -259,7 +269,7 @@ using KernelAttributes =
                  MeanAttributes, NormalizationAttributes, MomentsAttributes,
                  RunningAverageAttributes, OptimizerAttributes, LossAttributes, DiceLossAttributes,
                  DropoutAttributes, AddAttributes, CopyAttributes, Activation, Binary,
-                 LocalResponse, UpsampleAttributes>;
+                 LocalResponse, UpsampleAttributes, LayerNormAttributes>;
 /// Kernels are copied often while passes are priced.
 static_assert(std::is_trivially_copyable_v<KernelAttributes>);
 

@@ -7,6 +7,7 @@
 #include "runtime/cuda/kernels/bias.hpp"
 #include "runtime/cuda/kernels/binary.hpp"
 #include "runtime/cuda/kernels/element_wise.hpp"
+#include "runtime/cuda/kernels/layer_norm.hpp"
 #include "runtime/cuda/kernels/local_response.hpp"
 #include "runtime/cuda/kernels/loss.hpp"
 #include "runtime/cuda/kernels/loss_scale.hpp"
@@ -49,6 +50,9 @@ bool run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case PreluGradient: prelu_gradient<T>(kernel, call, launch); break;
     case SoftmaxForward: softmax_forward<T>(kernel, call, launch); break;
     case SoftmaxBackward: softmax_backward<T>(kernel, call, launch); break;
+    case LayerNormForward: layer_norm_forward<T>(kernel, call, launch); break;
+    case LayerNormBackward: layer_norm_backward<T>(kernel, call, launch); break;
+    case LayerNormGradient: layer_norm_gradient<T>(kernel, call, launch); break;
     case LocalResponseForward: local_response_forward<T>(kernel, call, launch); break;
     case LocalResponseBackward: local_response_backward<T>(kernel, call, launch); break;
     case DiceSums: dice_sums<T>(kernel, call, launch); break;
@@ -102,6 +106,9 @@ inline Bytes workspace(const Kernel& kernel) {
   switch (kernel.kind) {
     case BiasGradient: return SumPlan(one_set(kernel.y), kernel.y[Axis::C], 1).workspace();
     case PreluGradient: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 1).workspace();
+    case LayerNormForward: return row_workspace<LayerNormRow<float>>(kernel);
+    case LayerNormBackward: return row_workspace<LayerNormGradientRow<float>>(kernel);
+    case LayerNormGradient: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 2).workspace();
     case DiceSums: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 3).workspace();
     case SpatialMeanForward:
       return SumPlan(a_set_each_sample(kernel.x), kernel.x[Axis::C], 1).workspace();
