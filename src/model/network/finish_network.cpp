@@ -138,8 +138,8 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   return extent;
 }
 
-/// Throws Complaint unless the window's numbers and its span are within the limits. Only a Pad layer
-/// has negative padding.
+/// Throws Complaint unless the window's numbers and its span are within the limits. Only a Pad
+/// layer has negative padding.
 void check_window(const Window& window, LayerKind kind, const char* name) {
   const auto check = [&](std::int64_t value, std::int64_t least, const char* what) {
     check_extent(value, least, fmt::format("{} along {}", what, name));
@@ -379,6 +379,13 @@ void check_ends(const Network& network, const std::string& file,
   }
 }
 
+/// Returns where the inputs of `other` follow each other among those of `layer`; the end if they do
+/// not.
+std::vector<LayerIndex>::iterator run_of(const Layer& other, Layer& layer) {
+  return std::search(layer.inputs.begin(), layer.inputs.end(), other.inputs.begin(),
+                     other.inputs.end());
+}
+
 /// Lets a concatenation read an earlier one whose inputs are a run of its own. The output is the
 /// same. But where each of k concatenations reads all earlier layers, as in DenseNet, a layer would
 /// otherwise have k consumers, and the search would weigh all of their decompositions together.
@@ -390,17 +397,15 @@ void join_in_chain(const std::vector<Layer>& earlier, Layer& layer) {
     const Layer& other = earlier[static_cast<std::size_t>(index)];
     const std::ptrdiff_t length = std::ssize(other.inputs);
     if (other.kind != LayerKind::Concat || length <= longest ||
-        length >= std::ssize(layer.inputs) ||
-        std::ranges::search(layer.inputs, other.inputs).empty())
+        length >= std::ssize(layer.inputs) || run_of(other, layer) == layer.inputs.end())
       continue;
     longest = length;
     found = index;
   }
   if (found < 0) return;
-  const auto run =
-      std::ranges::search(layer.inputs, earlier[static_cast<std::size_t>(found)].inputs);
-  *run.begin() = found;
-  layer.inputs.erase(run.begin() + 1, run.end());
+  const auto run = run_of(earlier[static_cast<std::size_t>(found)], layer);
+  *run = found;
+  layer.inputs.erase(run + 1, run + longest);
   join_in_chain(earlier, layer);
 }
 

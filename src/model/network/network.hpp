@@ -107,8 +107,9 @@ struct NetworkOverrides {
 
 /// Returns the network with its layers checked, in topological order, and with inferred shapes.
 /// Wherever there is a choice, layers keep the order of the file. A concatenation whose inputs
-/// contain those of an earlier one, in a run, reads the earlier one's output instead. `pointers[i]` is the JSON pointer
-/// of layers[i] as given. Throws InputError with `file` and the layer's pointer on
+/// contain those of an earlier one, in a run, reads the earlier one's output instead.
+/// `pointers[i]` is the JSON pointer of layers[i] as given. Throws InputError with `file` and the
+/// layer's pointer on
 ///   - a cycle, a window that does not fit, or shapes that disagree
 ///   - duplicate names, a layer that no layer reads, or a number of losses other than one
 ///   - an extent, a tensor or a sum of tensors beyond the limits (limits.hpp)

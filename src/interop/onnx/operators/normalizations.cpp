@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "interop/onnx/extents.hpp"
 #include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {

@@ -68,7 +68,8 @@ Tensor strided(const Operation& op, const Tensor& x, const std::vector<std::int6
                       rank);
 }
 
-/// Returns the elements [begin, end) of an axis, with Python's rules for negative and large numbers.
+/// Returns the elements [begin, end) of an axis, with Python's rules for negative and large
+/// numbers.
 std::pair<std::int64_t, std::int64_t> python_range(std::int64_t begin, std::int64_t end,
                                                    std::int64_t extent) {
   const auto place = [&](std::int64_t at) {

@@ -6,7 +6,8 @@
 // fusion.
 //
 // A bucket holds parameters of one group (ParameterGroup) that are reduced over the same ranks.
-// These parameters follow each other in flat tensors, in the order in which backward completes them.
+// These parameters follow each other in flat tensors, in the order in which backward completes
+// them.
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/site.hpp"
 #include "model/partition/lowering/parameter_buffers.hpp"

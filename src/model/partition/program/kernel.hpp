@@ -51,9 +51,9 @@
 //   PreluGradient               x, dy                        dslope
 //   LocalResponseForward        x                            y
 //   LocalResponseBackward       x, dy                        dx
-//   LayerNormForward            x, scale, shift              y, statistics (F64, [positions][2]: mean
-//                                                            and 1 / sqrt(variance + epsilon) over
-//                                                            the channels)
+//   LayerNormForward            x, scale, shift              y, statistics (F64, [positions][2]:
+//                                                            mean, and 1 / sqrt(variance +
+//                                                            epsilon), over the channels)
 //   LayerNormBackward           x, dy, statistics, scale     dx
 //   LayerNormGradient           x, dy, statistics            dscale, dshift
 //   DiceSums                    x, labels                    sums (F64, [3][C]: of x where the
