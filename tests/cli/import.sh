@@ -67,7 +67,7 @@ model "$scratch/unknown.onnx" ThresholdedRelu
 expect 3 'a node that no layer computes: activation \(ThresholdedRelu, opset 13\)$' sp plan "$scratch/unknown.onnx" -n 2 -b 4
 expect 0 "its time is about right" sp import -b 4 --treat-as-elementwise activation "$scratch/unknown.onnx" -o "$scratch/unknown.json"
 model "$scratch/split.onnx" Split
-expect 3 'a node that no layer computes: activation \(Split, opset 13\)$' sp plan "$scratch/split.onnx" -n 2 -b 4
+expect 3 'activation \(Split, opset 13\): it splits the samples of the batch$' sp plan "$scratch/split.onnx" -n 2 -b 4
 expect 3 "nowhere.onnx: can not be opened" sp plan nowhere.onnx -n 2
 
 # A model is accepted wherever a network is.

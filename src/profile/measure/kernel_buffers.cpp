@@ -83,6 +83,14 @@ std::vector<std::byte> class_sums(const Kernel& kernel) {
   return {bytes, bytes + values.size() * sizeof(double)};
 }
 
+/// Returns what the gradients of a LayerNorm read for each row: a mean of 0 and a factor of 1.
+std::vector<std::byte> row_statistics(std::int64_t count) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 1; i < values.size(); i += 2) values[i] = 1;
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(double)};
+}
+
 std::vector<std::byte> bytes_of(std::initializer_list<double> values) {
   const auto* bytes = reinterpret_cast<const std::byte*>(values.begin());
   return {bytes, bytes + values.size() * sizeof(double)};
@@ -262,6 +270,8 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
     contents = bytes_of({1, 0});  // the loss scale
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
     contents = class_sums(kernel);
+  else if (kernel.has<LayerNormAttributes>())
+    contents = row_statistics(operand.elements);
   else if (kernel.kind == KernelKind::Lars)
     contents = bytes_of({4, 9});  // arbitrary squared norms of weights and of a gradient
   else if (kernel.kind == KernelKind::RunningAverage)
