@@ -45,7 +45,8 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
        "3 integers from 1 to 2147483647, "
        "found 1e+20"},
       {"/layers/1/padding/0", "[1, 2, 3]",
-       "net.json: at /layers/1/padding/0: expected a list of 2 integers from 0 to 2147483647, "
+       "net.json: at /layers/1/padding/0: expected a list of 2 integers from -2147483647 to "
+       "2147483647, "
        "found array"},
       {"/layers/1/bias", "\"yes\"",
        "net.json: at /layers/1/bias: expected true or false, found \"yes\""},
