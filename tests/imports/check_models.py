@@ -197,7 +197,8 @@ def judge_plan(options, case, draws, plans, name):
             folder = draw.folder / name.replace("/", " ")
             folder.mkdir()
             record = program.train(
-                options.program, plans.of(draw, name), draw.imported.weights, draw.data, folder, case
+                options.program, plans.of(draw, name), draw.imported.weights, draw.data, folder,
+                case,
             )
             record, fault = by_pytorchs_names(record, draw)
             records.append(record)

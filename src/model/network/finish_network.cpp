@@ -379,33 +379,30 @@ void check_ends(const Network& network, const std::string& file,
   }
 }
 
-/// Returns where the inputs of `other` follow each other among those of `layer`; the end if they do
-/// not.
-std::vector<LayerIndex>::iterator run_of(const Layer& other, Layer& layer) {
-  return std::search(layer.inputs.begin(), layer.inputs.end(), other.inputs.begin(),
-                     other.inputs.end());
-}
-
 /// Lets a concatenation read an earlier one whose inputs are a run of its own. The output is the
 /// same. But where each of k concatenations reads all earlier layers, as in DenseNet, a layer would
 /// otherwise have k consumers, and the search would weigh all of their decompositions together.
 void join_in_chain(const std::vector<Layer>& earlier, Layer& layer) {
   if (layer.kind != LayerKind::Concat) return;
-  std::ptrdiff_t longest = 1;
+  std::vector<LayerIndex>& inputs = layer.inputs;
+  auto longest = inputs.begin();  // the longest run begins here
+  std::ptrdiff_t length = 1;
   LayerIndex found = -1;
   for (LayerIndex index = 0; index < static_cast<LayerIndex>(earlier.size()); ++index) {
     const Layer& other = earlier[static_cast<std::size_t>(index)];
-    const std::ptrdiff_t length = std::ssize(other.inputs);
-    if (other.kind != LayerKind::Concat || length <= longest ||
-        length >= std::ssize(layer.inputs) || run_of(other, layer) == layer.inputs.end())
+    const std::vector<LayerIndex>& theirs = other.inputs;
+    if (other.kind != LayerKind::Concat || std::ssize(theirs) <= length ||
+        std::ssize(theirs) >= std::ssize(inputs))
       continue;
-    longest = length;
+    const auto run = std::search(inputs.begin(), inputs.end(), theirs.begin(), theirs.end());
+    if (run == inputs.end()) continue;
+    longest = run;
+    length = std::ssize(theirs);
     found = index;
   }
   if (found < 0) return;
-  const auto run = run_of(earlier[static_cast<std::size_t>(found)], layer);
-  *run = found;
-  layer.inputs.erase(run + 1, run + longest);
+  *longest = found;
+  inputs.erase(longest + 1, longest + length);
   join_in_chain(earlier, layer);
 }
 

@@ -149,6 +149,10 @@ double constant(const Layer& layer, PointwiseFunction function, std::size_t whic
 /// LeakyRelu, Elu and Clip are left out, because fingerprint() lists them for every layer.
 std::string other_constants(const Layer& layer) {
   using enum PointwiseFunction;
+  if (const auto* pad = std::get_if<PadLayer>(&layer.attributes))
+    return pad->channel_padding == PadLayer{}.channel_padding
+               ? ""
+               : fmt::format(" channel_padding {}", fmt::join(pad->channel_padding, ","));
   const auto* pointwise = std::get_if<Activation>(&layer.attributes);
   if (!pointwise) return "";
   const PointwiseFunction function = pointwise->function;
@@ -219,9 +223,6 @@ std::string Network::fingerprint() const {
                    constant(each, PointwiseFunction::Clip, 1), each.groups(), response.size,
                    response.alpha, response.beta, response.k);
     text += other_constants(each);
-    if (const auto* pad = std::get_if<PadLayer>(&each.attributes))
-      if (const auto& [before, behind] = pad->channel_padding; before != 0 || behind != 0)
-        text += fmt::format(" channel_padding {},{}", before, behind);
     text += other_parameters(*this, index);
     for (const Scale& scale : each.scales()) {
       if (scale != Scale{}) {

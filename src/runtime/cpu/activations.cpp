@@ -6,8 +6,6 @@
 namespace stratplan::cpu {
 namespace {
 
-constexpr std::int64_t row_grain = 16;  ///< rows of channels in one unit of parallel work
-
 /// Computes PReLU forward if v is x, and backward if v is dy. Where x is positive, y is v.
 /// Elsewhere, y is slope * v.
 SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, float* y,
@@ -64,13 +62,6 @@ SP_CLONES void softmax_gradient_rows(const float* y, const float* dy, float* dx,
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) dx[c] = y[c] * (dy[c] - mean);
   }
-}
-
-template <class Rows>
-void in_rows(const Kernel& kernel, Rows rows) {
-  const std::int64_t channels = kernel.x[Axis::C];
-  in_parallel(kernel.x.elements() / channels, row_grain,
-              [&](auto begin, auto end) { rows(begin * channels, end - begin, channels); });
 }
 
 }  // namespace

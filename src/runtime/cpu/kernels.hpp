@@ -42,6 +42,15 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
+/// Calls rows(index of the first element, number of rows, channels) on pieces of x, in parallel.
+template <class Rows>
+void in_rows(const Kernel& kernel, Rows rows) {
+  constexpr std::int64_t row_grain = 16;  // rows in one unit of parallel work
+  const std::int64_t channels = kernel.x[Axis::C];
+  in_parallel(kernel.x.elements() / channels, row_grain,
+              [&](auto begin, auto end) { rows(begin * channels, end - begin, channels); });
+}
+
 /// Returns `value` if `sign` is positive, else slope * value. This is a leaky ReLU, or a ReLU if
 /// slope is 0. The result is a sum of two terms, because compilers branch around a product that may
 /// not be needed, and then do not vectorize.

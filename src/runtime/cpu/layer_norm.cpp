@@ -1,14 +1,10 @@
 // Normalization over the channels of each position. Sums are in double, in four lanes.
 #include <cmath>
 
-#include "runtime/cpu/kernels.hpp"
-#include "runtime/cpu/vectors.hpp"
+#include "runtime/cpu/column_sums.hpp"
 
 namespace stratplan::cpu {
 namespace {
-
-constexpr std::int64_t position_grain = 16;   ///< rows of channels in one unit of parallel work
-constexpr std::int64_t parameter_grain = 16;  ///< channels in one unit of parallel work
 
 SP_INLINE Double4 wide(Float4 values) { return __builtin_convertvector(values, Double4); }
 SP_INLINE double sum_of(Double4 lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
@@ -86,26 +82,20 @@ SP_CLONES void sum_parameters(const float* x, const float* dy, const double* sta
   }
 }
 
-template <class Rows>
-void in_positions(const Kernel& kernel, Rows rows) {
-  in_parallel(kernel.x.elements() / kernel.x[Axis::C], position_grain,
-              [&](auto begin, auto end) { rows(begin, begin * kernel.x[Axis::C], end - begin); });
-}
-
 }  // namespace
 
 void layer_norm_forward(const Kernel& kernel, const KernelCall& call) {
-  in_positions(kernel, [&](auto row, auto i, auto rows) {
+  in_rows(kernel, [&](auto i, auto rows, auto channels) {
     normalize_rows(call.read(0) + i, call.read(1), call.read(2),
                    kernel.as<LayerNormAttributes>().epsilon, call.write(0) + i,
-                   call.write<double>(1) + 2 * row, rows, kernel.x[Axis::C]);
+                   call.write<double>(1) + 2 * (i / channels), rows, channels);
   });
 }
 
 void layer_norm_backward(const Kernel& kernel, const KernelCall& call) {
-  in_positions(kernel, [&](auto row, auto i, auto rows) {
-    gradient_rows(call.read(0) + i, call.read(1) + i, call.read<double>(2) + 2 * row, call.read(3),
-                  call.write(0) + i, rows, kernel.x[Axis::C]);
+  in_rows(kernel, [&](auto i, auto rows, auto channels) {
+    gradient_rows(call.read(0) + i, call.read(1) + i, call.read<double>(2) + 2 * (i / channels),
+                  call.read(3), call.write(0) + i, rows, channels);
   });
 }
 
@@ -113,7 +103,7 @@ void layer_norm_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = static_cast<double*>(call.workspace);
   std::fill_n(sums, 2 * channels, 0.0);
-  in_parallel(channels, parameter_grain, [&](auto begin, auto end) {
+  in_parallel(channels, summed_columns, [&](auto begin, auto end) {
     sum_parameters(call.read(0), call.read(1), call.read<double>(2), sums,
                    kernel.x.elements() / channels, channels, begin, end);
   });

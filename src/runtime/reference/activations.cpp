@@ -8,12 +8,6 @@
 namespace stratplan::reference {
 namespace {
 
-/// Calls visit(index of the first element) for each run of channels.
-template <class Visit>
-void for_each_row(const Kernel& kernel, Visit visit) {
-  for (std::int64_t row = 0; row < kernel.x.elements(); row += kernel.x[Axis::C]) visit(row);
-}
-
 /// Returns the scale k + alpha / size * (sum of squares around channel c).
 double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
   const LocalResponse& response = kernel.as<LocalResponse>();

@@ -63,6 +63,12 @@ inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
   return sums;
 }
 
+/// Calls visit(index of the first element) for each run of channels of x.
+template <class Visit>
+void for_each_row(const Kernel& kernel, Visit visit) {
+  for (std::int64_t row = 0; row < kernel.x.elements(); row += kernel.x[Axis::C]) visit(row);
+}
+
 inline std::int64_t taps(const Kernel& kernel) {
   const auto& [d, h, w] = kernel.windows();
   return d.kernel * h.kernel * w.kernel;

@@ -6,14 +6,6 @@
 namespace stratplan::reference {
 namespace {
 
-/// Calls visit(row, index of the row's first element) for each position.
-template <class Visit>
-void for_each_position(const Kernel& kernel, Visit visit) {
-  const std::int64_t channels = kernel.x[Axis::C];
-  for (std::int64_t row = 0; row < kernel.x.elements() / channels; ++row)
-    visit(row, row * channels);
-}
-
 /// Returns element i of x, normalized with the statistics of its row.
 double normalized(const KernelCall& call, std::int64_t row, std::int64_t i) {
   const double* statistics = call.read<double>(2) + 2 * row;
@@ -25,7 +17,8 @@ double normalized(const KernelCall& call, std::int64_t row, std::int64_t i) {
 void layer_norm_forward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const double terms = static_cast<double>(channels);
-  for_each_position(kernel, [&](std::int64_t row, std::int64_t first) {
+  for_each_row(kernel, [&](std::int64_t first) {
+    const std::int64_t row = first / channels;
     const float* x = call.read(0) + first;
     double sum = 0, squares = 0;
     for (std::int64_t c = 0; c < channels; ++c) sum += x[c];
@@ -44,7 +37,8 @@ void layer_norm_forward(const Kernel& kernel, const KernelCall& call) {
 void layer_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const double terms = static_cast<double>(channels);
-  for_each_position(kernel, [&](std::int64_t row, std::int64_t first) {
+  for_each_row(kernel, [&](std::int64_t first) {
+    const std::int64_t row = first / channels;
     const auto g = [&](std::int64_t c) {
       return double{call.read(1)[first + c]} * call.read(3)[c];
     };
@@ -63,7 +57,8 @@ void layer_norm_backward(const Kernel& kernel, const KernelCall& call) {
 void layer_norm_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const std::span<double> sums = sums_of(call, 2 * channels);
-  for_each_position(kernel, [&](std::int64_t row, std::int64_t first) {
+  for_each_row(kernel, [&](std::int64_t first) {
+    const std::int64_t row = first / channels;
     for (std::int64_t c = 0; c < channels; ++c) {
       const double dy = call.read(1)[first + c];
       sums[static_cast<std::size_t>(c)] += dy * normalized(call, row, first + c);
