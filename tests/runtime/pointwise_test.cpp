@@ -1,6 +1,6 @@
 // The table of pointwise functions, on the reference backend: values compared with published
 // formulas, gradients with differences, and the statements of each row with its function.
-#include "model/network/pointwise.hpp"
+#include "model/network/functions/pointwise.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,8 +17,8 @@ struct ChosenLoss {
 bool keeps_scores(const Draft& layer, const Draft& input_of_model);
 
 /// Returns the loss that the user asked for, or the one that fits the last layer that does more
-/// than keep scores. `softmax`: the node at the model's end that became part of the loss; empty if there
-/// is none.
+/// than keep scores. `softmax`: the node at the model's end that became part of the loss; empty if
+/// there is none.
 ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax);
 
 /// Whether the node is a softmax at the model's end that becomes part of the cross-entropy.

@@ -1,4 +1,4 @@
-// Pointwise functions. Each row of network/pointwise.hpp has one loop for values and one for
+// Pointwise functions. Each row of network/functions/pointwise.hpp has one loop for values and one for
 // gradients. An output may be one of the inputs, element for element, so loops are marked ivdep and
 // pointers are not restrict.
 #include <cmath>

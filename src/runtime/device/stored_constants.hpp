@@ -1,5 +1,5 @@
 #pragma once
-#include "model/network/pointwise.hpp"
+#include "model/network/functions/pointwise.hpp"
 #include "runtime/device/float16.hpp"
 
 namespace stratplan {

@@ -29,9 +29,9 @@
 //                                                            dscale, dshift
 //   BatchNormBackward           x, dy, sums, gradient_sums,  dx
 //                               scale
-//   PointwiseForward            x                            y (network/pointwise.hpp)
+//   PointwiseForward            x                            y (network/functions/pointwise.hpp)
 //   PointwiseBackward           x or y, dy                   dx
-//   BinaryForward               a, b                         y (network/binary.hpp)
+//   BinaryForward               a, b                         y (network/functions/binary.hpp)
 //   BinaryBackward              [a], [b], dy                 the gradient of the input `of`
 //   Add                         x0, x1, ...                  y (may be one of the reads)
 //   Dropout                     x                            y: zero or x / (1 - p), at random by

@@ -10,9 +10,9 @@
 #include <variant>
 
 #include "model/base/json/fields.hpp"
-#include "model/network/binary.hpp"
-#include "model/network/local_response.hpp"
-#include "model/network/pointwise.hpp"
+#include "model/network/functions/binary.hpp"
+#include "model/network/functions/local_response.hpp"
+#include "model/network/functions/pointwise.hpp"
 #include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"

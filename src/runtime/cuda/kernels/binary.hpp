@@ -1,5 +1,5 @@
 #pragma once
-// Functions of two tensors (model/network/binary.hpp). If an input has one element along an axis
+// Functions of two tensors (model/network/functions/binary.hpp). If an input has one element along an axis
 // where the output has several, all output elements along the axis read that input element. The
 // input's stride along the axis is then 0.
 #include <algorithm>

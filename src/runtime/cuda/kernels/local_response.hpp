@@ -1,5 +1,5 @@
 #pragma once
-// Local response normalization; the formulas are in model/network/local_response.hpp and
+// Local response normalization; the formulas are in model/network/functions/local_response.hpp and
 // reference/activations.cpp.
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Pointwise functions (model/network/pointwise.hpp).
+// Pointwise functions (model/network/functions/pointwise.hpp).
 #include <cmath>
 
 #include "runtime/cuda/kernels/support/elements.hpp"
