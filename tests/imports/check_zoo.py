@@ -17,6 +17,7 @@ import importlib
 import json
 import math
 import multiprocessing
+import os
 import pathlib
 import re
 import sys
@@ -48,6 +49,7 @@ def cause(error):
 
 def export_in_child(make, size, path, told):
     """Exports a model; sends its number of parameters, or why there is none."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the exporter prints whole graphs
     try:
         torch.set_num_threads(1)
         rule = draw_models.left_out(draw_models.without_values(make))
@@ -57,7 +59,7 @@ def export_in_child(make, size, path, told):
         torch.manual_seed(1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = draw_models.FirstOutput(make().train())
+            model = draw_models.FirstOutput(training.without_stochastic_depth(make().train()))
         count = sum(parameter.numel() for parameter in model.parameters())
         training.export(model, [torch.rand(BATCH, *size)], path)
         told.send(("exported", count))

@@ -1,10 +1,12 @@
-"""Draws models of torchvision, timm and MONAI, in an order that a seed fixes.
+"""Draws models of torchvision, timm, MONAI and segmentation_models_pytorch, in an order that a seed
+fixes.
 
     draw_models.py [LIBRARY ...]     prints the order of the draw
 
 All constructors are enumerated. Left out are what the rules below name. torchvision's and MONAI's
-are shuffled; timm's families (modules of timm.models) are shuffled and give a model in turn, since
-half of timm's models belong to a few families.
+are shuffled. timm's families (modules of timm.models) are shuffled and give a model in turn, since
+half of timm's models belong to a few families. segmentation_models_pytorch's architectures take
+turns too, each with a shuffled encoder.
 
     transformers   a class of the model's modules is called like one of TRANSFORMER
     size           more than LARGEST parameters, so that 30 models take half an hour
@@ -21,12 +23,16 @@ import torch
 from torch import nn
 
 SEED, LARGEST = 2026, 40_000_000
-# Attention between positions. Gates ("SEModule", "EcaModule", "SelectiveKernelAttn") are not meant.
+# Attention between positions, recurrence, and products over all positions. Gates ("SEModule",
+# "EcaModule", "SelectiveKernelAttn") are not meant.
 TRANSFORMER = re.compile(
-    r"\w*(Attention(2d|Rel|V2|Downsample)?|Transformer\w*|SABlock|MultiQueryAttention\w*)"
-    r"|\w*(Mixer|Mamba|LSTM)\w*|Attn|\w*ViT\w*"
+    r"\w*Attention(2d|Rel|V2|Downsample|2dDownsample|Global|Cl|Rope|Pool\w*)?|\w*Transformer\w*"
+    r"|(TalkingHead|Class|LocallyGrouped|GlobalSubSample|Halo|Bottleneck|NonLocal|BatNonLocal"
+    r"|CrossCovariance)?Attn|FactorAttn\w*|BilinearAttnTransform|SelfAttnBlock|SABlock|PABBlock"
+    r"|SHSA|SHMA|GPSA|\w*MHSA|\w*MLA|XCA|HSMSSD|Lambda\w*|MlpMixer|\w*LSTM\w*"
 )
-LIBRARIES = ("torchvision", "timm", "monai")
+GATES = {"segmentation_models_pytorch.base.modules.Attention"}
+LIBRARIES = ("torchvision", "timm", "monai", "segmentation_models_pytorch")
 
 
 class FirstOutput(nn.Module):
@@ -173,25 +179,60 @@ def monai_models():
     return found
 
 
+def segmentation_models():
+    """Each architecture with each encoder; some cannot be built together.
+
+    The exporter has no node for a dropout of whole channels in training, so it is left out.
+    """
+    import segmentation_models_pytorch as smp
+
+    def make(architecture, encoder):
+        model = smp.create_model(architecture, encoder, encoder_weights=None, classes=3)
+        for part in list(model.modules()):
+            for name, child in part.named_children():
+                if isinstance(child, nn.Dropout2d):
+                    setattr(part, name, nn.Identity())
+        return model
+
+    # Pyramids of pooled maps need extents that their levels divide.
+    sizes = {"pan": 128, "upernet": 192}
+    return {
+        f"{architecture} {encoder}": (
+            lambda a=architecture, e=encoder: make(a, e),
+            (3, *[sizes.get(architecture, 96)] * 2),
+        )
+        for architecture in smp.MODEL_ARCHITECTURES_MAPPING
+        for encoder in smp.encoders.get_encoder_names()
+    }
+
+
 ENUMERATED = {
     "torchvision": torchvision_models,
     "timm": timm_models,
     "monai": monai_models,
+    "segmentation_models_pytorch": segmentation_models,
 }
 
 
-def order(library, names):
+def family(library, name):
+    """Returns what a model's name is drawn with, in turn with other families."""
+    if library == "timm":
+        from timm.models import model_entrypoint
+
+        return model_entrypoint(name).__module__
+    return name.split()[0]
+
+
+def order(library, names, seed=SEED):
     """Returns the names in the order of the draw."""
-    random_number = random.Random(SEED)
+    random_number = random.Random(seed)
     names = sorted(names)
-    if library != "timm":
+    if library in ("torchvision", "monai"):
         random_number.shuffle(names)
         return names
-    from timm.models import model_entrypoint
-
     families = {}
     for name in names:
-        families.setdefault(model_entrypoint(name).__module__, []).append(name)
+        families.setdefault(family(library, name), []).append(name)
     lists = [families[family] for family in sorted(families)]
     random_number.shuffle(lists)
     for each in lists:
@@ -200,10 +241,10 @@ def order(library, names):
     return [each[turn] for turn in range(longest) for each in lists if turn < len(each)]
 
 
-def draw(library):
+def draw(library, seed=SEED):
     """Yields (name, constructor, size of the input) in the order of the draw."""
     found = ENUMERATED[library]()
-    for name in order(library, found):
+    for name in order(library, found, seed):
         yield (name, *found[name])
 
 
@@ -211,6 +252,8 @@ def left_out(model):
     """Returns why a rule leaves a model out, or nothing."""
     for module in model.modules():
         kind = type(module).__name__
+        if f"{type(module).__module__}.{kind}" in GATES:
+            continue
         if TRANSFORMER.fullmatch(kind):
             return f"transformer ({kind})"
     count = sum(parameter.numel() for parameter in model.parameters())

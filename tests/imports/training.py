@@ -41,6 +41,21 @@ def export(module, inputs, path, opset=None):
         torch.onnx.export(module, tuple(inputs), str(path), **options)
 
 
+def without_stochastic_depth(module):
+    """Sets the chance that a branch is left out to 0, in place: no layer draws a number per sample."""
+    for part in module.modules():
+        kind = type(part).__name__
+        if kind == "StochasticDepth":
+            part.p = 0.0
+        elif kind == "DropPath":
+            part.drop_prob = 0.0
+        elif hasattr(part, "drop_connect_rate"):  # MONAI's blocks
+            part.drop_connect_rate = 0.0
+        elif hasattr(getattr(part, "_global_params", None), "drop_connect_rate"):
+            part._global_params = part._global_params._replace(drop_connect_rate=0.0)
+    return module
+
+
 def aliases(module):
     """Returns {name: first name} of all parameters and running statistics, shared ones included."""
     first, found = {}, {}
