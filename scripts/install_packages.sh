@@ -2,11 +2,12 @@
 # Installs the Debian packages of stratplan. Returns at once if all are installed; otherwise needs
 # root or sudo.
 #
-#   scripts/install_packages.sh [tests] [checks] [compilers]
+#   scripts/install_packages.sh [tests] [checks] [compilers] [models]
 #
 # Without arguments it installs the packages that stratplan needs to be built and to run. `tests`
 # adds what the tests are built with, and their judges. `checks` adds formatting, lint, coverage and
-# the comparison of benchmarks. `compilers` adds another compiler and another MPI library.
+# the comparison of benchmarks. `compilers` adds another compiler and another MPI library. `models`
+# adds libraries of models to import.
 set -euo pipefail
 
 packages=(
@@ -38,13 +39,17 @@ compilers=(
   clang libomp-dev
   mpich libmpich-dev
 )
+models=(
+  python3-torchvision python3-venv
+)
 for group in "$@"; do
   case $group in
     tests) packages+=("${tests[@]}") ;;
     checks) packages+=("${checks[@]}") ;;
     compilers) packages+=("${compilers[@]}") ;;
+    models) packages+=("${models[@]}") ;;
     *)
-      echo "install_packages.sh: unknown group $group; expected tests, checks or compilers" >&2
+      echo "install_packages.sh: unknown group $group; expected tests, checks, compilers or models" >&2
       exit 2 ;;
   esac
 done

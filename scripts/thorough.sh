@@ -32,10 +32,15 @@ declare -A about=(
   [zoo-torchvision]="10 models of torchvision, imported and verified"
   [zoo-timm]="10 models of timm, imported and verified"
   [zoo-monai]="10 models of MONAI, imported and verified"
+  [further]="60 further models of timm, MONAI and segmentation_models_pytorch, verified"
+  [builders]="all convolutional builders of torchvision, imported and planned"
+  [families-1]="torchvision's smallest models against PyTorch and ONNX Runtime, first third"
+  [families-2]="torchvision's smallest models against PyTorch and ONNX Runtime, second third"
+  [families-3]="torchvision's smallest models against PyTorch and ONNX Runtime, last third"
   [coverage]="lines of src that the tests run, without slow ones"
 )
 parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports
-  zoo-torchvision zoo-timm zoo-monai coverage)
+  zoo-torchvision zoo-timm zoo-monai further builders families-1 families-2 families-3 coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
 bench() {
@@ -65,7 +70,7 @@ other() {
 }
 
 release() { cmake --preset release && cmake --build --preset release; }
-# Both checks of imports stop before the limit, and go on in the next run on the same commit.
+# All checks of imports stop before the limit, and go on in the next run on the same commit.
 imports() {
   scripts/install_packages.sh tests && release &&
     tests/imports/check_models.py build/release/stratplan --seconds 1200
@@ -73,7 +78,14 @@ imports() {
 zoo() {
   local python
   release && python=$(scripts/python_models.sh "${XDG_CACHE_HOME:-$HOME/.cache}/stratplan-python") &&
-    "$python" tests/imports/check_zoo.py build/release/stratplan "$1" --seconds 900
+    "$python" tests/imports/check_zoo.py build/release/stratplan "$1" --seconds "${2:-900}"
+}
+torchvision() {
+  local python
+  scripts/install_packages.sh tests models && release &&
+    python=$(scripts/python_models.sh --debian \
+      "${XDG_CACHE_HOME:-$HOME/.cache}/stratplan-torchvision") &&
+    "$python" tests/imports/check_torchvision.py build/release/stratplan "$@" --seconds 1200
 }
 
 run_part() {
@@ -93,6 +105,9 @@ run_part() {
       build/bench/stratplan_benchmarks --rounds 1 --most 0.05 ;;
     imports) imports ;;
     zoo-*) zoo "${1#zoo-}" ;;
+    further) zoo further 1400 ;;
+    builders) torchvision builders ;;
+    families-*) torchvision families --part "${1#families-}/3" ;;
     coverage) coverage ;;
     *) echo "unknown part $1; scripts/thorough.sh --list prints all parts" ; return 2 ;;
   esac

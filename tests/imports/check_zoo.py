@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Imports models that draw_models.py draws, and verifies a training step of each.
+"""Imports models of libraries, and verifies a training step of each.
 
     check_zoo.py STRATPLAN LIBRARY [--models 10] [--seconds S] [--again]
+    check_zoo.py STRATPLAN further [--seconds S] [--again] [NAME ...]
 
-LIBRARY is torchvision, timm or monai. scripts/python_models.sh installs them. Models are taken in
-the order of the draw until 10 import; others are counted with their reason. Each is exported for
-training with a batch of 4, imported, and run with --verify on two ranks, with the recommended plan
-and with H2, C2 or F2 by turns. `--seconds` starts no model after so many seconds; another run goes
-on behind the models that have a row for this commit. Rows go to reports/imports.md. Exit code 0:
-all rows pass; 1: some do not, or are left; 77: the library is missing.
+LIBRARY is torchvision, timm, monai or segmentation_models_pytorch. scripts/python_models.sh
+installs them. Models are taken in the order of the draw until 10 import; others are counted with
+their reason. With `further`, the models are those of further.txt, all of which count. Each is
+exported for training with a batch of 4, imported, and run with --verify on two ranks, with the
+recommended plan and with H2, C2 or F2 by turns. `--seconds` starts no model after so many seconds;
+another run goes on behind the models that have a row for this commit. Rows go to
+reports/imports.md. Exit code 0: all rows pass, or with `further` 57 of 60; 1: some do not, or are
+left; 77: the library is missing.
 """
 
 import argparse
@@ -16,14 +19,11 @@ import collections
 import importlib
 import json
 import math
-import multiprocessing
-import os
 import pathlib
 import re
 import sys
 import tempfile
 import time
-import warnings
 
 try:
     import torch
@@ -34,54 +34,26 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.dont_write_bytecode = True  # keeps the source folder clean
+import exporter
 import program
 import results
 import training
 
-BATCH, EXPORT_S, FORCED = 4, 180, ("H2", "C2", "F2")
+BATCH, FORCED = 4, ("H2", "C2", "F2")
+ENOUGH = 57  # of the further models
 
 
-def cause(error):
-    """Returns an exception's first line, in at most 100 characters."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return re.sub(r"(?:/[^/\s:]+)+/", "", text)[:100]
-
-
-def export_in_child(make, size, path, told):
-    """Exports a model; sends its number of parameters, or why there is none."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the exporter prints whole graphs
-    try:
-        torch.set_num_threads(1)
-        rule = draw_models.left_out(draw_models.without_values(make))
-        if rule:
-            told.send(("rule", rule))
-            return
-        torch.manual_seed(1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = draw_models.FirstOutput(training.without_stochastic_depth(make().train()))
-        count = sum(parameter.numel() for parameter in model.parameters())
-        training.export(model, [torch.rand(BATCH, *size)], path)
-        told.send(("exported", count))
-    except Exception as error:  # whatever a constructor or the exporter raises is a row's reason
-        told.send(("PyTorch", cause(error)))
+def drawn_model(make):
+    """Builds a model that no rule leaves out, as it is exported."""
+    rule = draw_models.left_out(draw_models.without_values(make))
+    if rule:
+        raise exporter.LeftOut(rule)
+    torch.manual_seed(1)
+    return draw_models.FirstOutput(training.without_stochastic_depth(make().train()))
 
 
 def export(make, size, path):
-    """Exports a model in a process of its own, which may crash or take too long."""
-    ours, theirs = multiprocessing.Pipe(False)
-    child = multiprocessing.get_context("fork").Process(
-        target=export_in_child, args=(make, size, path, theirs)
-    )
-    child.start()
-    theirs.close()
-    try:
-        found = ours.recv() if ours.poll(EXPORT_S) else ("PyTorch", f"more than {EXPORT_S} s")
-    except EOFError:
-        found = ("PyTorch", "the exporter crashed")
-    child.kill()
-    child.join()
-    return found
+    return exporter.export(lambda: drawn_model(make), (BATCH, *size), path)
 
 
 def refusal(text):
@@ -155,30 +127,28 @@ def has_passed(row):
     return row["parameters"] == row["pytorch"] and row["recommended"][0] and row["uniform"][0]
 
 
-def section(kept, libraries):
-    """Returns the report's section, from the rows of all libraries."""
+def section(rows, text):
+    """Returns a section of the report: a text, and the tables of rows (library, name, row)."""
     heads = ["library", "model", "sample", "layers", "parameters", "PyTorch's", "import s",
              "recommended", "forced", "verified", "result", "commit", "date"]  # fmt: skip
     lines, refused, rules = [], [], collections.Counter()
-    for library in libraries:
-        for name, row in kept[library].rows.items():
-            if "refused" not in row:
-                lines.append([
-                    f"{library} {row['version']}", name, row["size"], row["layers"],
-                    row["parameters"], row["pytorch"], row["import_seconds"],
-                    row["recommended"][1], row["forced"], row["uniform"][1],
-                    "passed" if has_passed(row) else "FAILED", row["commit"], row["date"],
-                ])  # fmt: skip
-            elif row["by"] == "rule":
-                kind = "transformers" if "transformer" in row["refused"] else "too large"
-                rules[f"{library}: {kind}"] += 1
-            else:
-                refused.append([library, name, row["by"], row["refused"], row["commit"]])
-    text = (
-        f"Drawn by `tests/imports/draw_models.py` with the seed {draw_models.SEED}, until so many "
-        f"of each library import. Exported by PyTorch {torch.__version__.split('+')[0]} for "
-        f"training, with a batch of {BATCH}. Verified is the first step on two ranks: the greatest "
-        "difference of a gradient, and its tolerance.\n\n" + results.table(heads, lines)
+    for library, name, row in rows:
+        if "refused" not in row:
+            lines.append([
+                f"{library} {row['version']}", name, row["size"], row["layers"],
+                row["parameters"], row["pytorch"], row["import_seconds"],
+                row["recommended"][1], row["forced"], row["uniform"][1],
+                "passed" if has_passed(row) else "FAILED", row["commit"], row["date"],
+            ])  # fmt: skip
+        elif row["by"] == "rule":
+            kind = "transformers" if "transformer" in row["refused"] else "too large"
+            rules[f"{library}: {kind}"] += 1
+        else:
+            refused.append([library, name, row["by"], row["refused"], row["commit"]])
+    text += (
+        f" Exported by PyTorch {torch.__version__.split('+')[0]} for training, with a batch of "
+        f"{BATCH} and without stochastic depth. Verified is the first step on two ranks: the "
+        "greatest difference of a gradient, and its tolerance.\n\n" + results.table(heads, lines)
     )
     if refused:
         text += "\nModels of the draw that were not imported:\n\n"
@@ -189,15 +159,22 @@ def section(kept, libraries):
     return text
 
 
-def main(options):
-    try:
-        version = importlib.import_module(options.library).__version__.split("+")[0]
-        drawn = list(draw_models.draw(options.library))
-    except ImportError as missing:
-        print(f"skipped: {missing} (scripts/python_models.sh installs it)")
-        return 77
+def told(name, row):
+    """Prints a new row in short."""
+    text = row.get("refused") and f"not imported by {row['by']}: {row['refused']}"
+    text = text or f"{row['recommended'][1]}; {row['forced']} {row['uniform'][1]}"
+    print(f"{name}: {text}", flush=True)
+
+
+def version_of(library):
+    return importlib.import_module(library).__version__.split("+")[0]
+
+
+def check_drawn(options, library):
+    """Models of one library in the order of the draw, until so many import. Returns the exit code."""
+    version, drawn = version_of(library), list(draw_models.draw(library))
     kept = {name: results.Rows(f"zoo-{name}") for name in draw_models.LIBRARIES}
-    own, began, taken = kept[options.library], time.monotonic(), []
+    own, began, taken = kept[library], time.monotonic(), []
     if options.again:
         own.rows = {}
     for name, make, size in drawn:
@@ -209,28 +186,80 @@ def main(options):
             turn = sum("refused" not in own.rows[each] for each in taken)
             row = check(options, make, size, FORCED[turn % len(FORCED)])
             own.keep(name, {**row, "version": version})
-            shown = row.get("refused") and f"not imported by {row['by']}: {row['refused']}"
-            shown = shown or f"{row['recommended'][1]}; {row['forced']} {row['uniform'][1]}"
-            print(f"{name}: {shown}", flush=True)
+            told(name, row)
         taken.append(name)
     own.rows = {name: own.rows[name] for name in taken}
     own.save()
-    results.write_section("Models of libraries", section(kept, draw_models.LIBRARIES))
+    text = (
+        f"Drawn by `tests/imports/draw_models.py` with the seed {draw_models.SEED}, until so many "
+        "of each library import."
+    )
+    rows = [(each, *row) for each in draw_models.LIBRARIES for row in kept[each].rows.items()]
+    results.write_section("Models of libraries", section(rows, text))
     imported = [row for row in own.rows.values() if "refused" not in row]
     passed = sum(map(has_passed, imported))
     exact = sum(row["parameters"] == row["pytorch"] for row in imported)
     refused = sum(row.get("by") == "import" for row in own.rows.values())
     print(
-        f"{options.library}: {passed} of {options.models} verify, {exact} with PyTorch's number of "
+        f"{library}: {passed} of {options.models} verify, {exact} with PyTorch's number of "
         f"parameters; {refused} refused, {options.models - len(imported)} left"
     )
     return int(passed < options.models)
 
 
+def further_models():
+    """Returns [(library, name)] of the list that was drawn before the first of them was tried."""
+    lines = (pathlib.Path(__file__).parent / "further.txt").read_text().splitlines()
+    return [tuple(line.split(None, 1)) for line in lines if not line.startswith("#")]
+
+
+def check_further(options):
+    """All models of the list. Returns the exit code."""
+    listed, kept, began = further_models(), results.Rows("further"), time.monotonic()
+    libraries = dict.fromkeys(library for library, _ in listed)
+    made = {library: draw_models.ENUMERATED[library]() for library in libraries}
+    for turn, (library, name) in enumerate(listed):
+        key = f"{library} {name}"
+        if options.names and name not in options.names:
+            continue
+        if kept.is_done(key) and not options.again and not options.names:
+            continue
+        if time.monotonic() - began > options.seconds:
+            break
+        row = check(options, *made[library][name], FORCED[turn % len(FORCED)])
+        kept.keep(key, {**row, "version": version_of(library)})
+        told(key, row)
+    found = [(*pair, kept.rows[" ".join(pair)]) for pair in listed if " ".join(pair) in kept.rows]
+    text = (
+        "Listed in `tests/imports/further.txt`, as `draw_further.py` drew them before the first "
+        f"of them was tried. At least {ENOUGH} of {len(listed)} have to verify."
+    )
+    results.write_section("Further models of libraries", section(found, text))
+    done = [row for _, _, row in found if row["commit"] == kept.commit]
+    passed = sum("refused" not in row and has_passed(row) for row in done)
+    refused = sum("refused" in row for row in done)
+    print(
+        f"{passed} of {len(listed)} further models import and verify, {refused} are not imported, "
+        f"{len(done) - passed - refused} are wrong, {len(listed) - len(done)} left"
+    )
+    return int(passed < ENOUGH or len(done) < len(listed))
+
+
+def main(options):
+    try:
+        if options.library == "further":
+            return check_further(options)
+        return check_drawn(options, options.library)
+    except ImportError as missing:
+        print(f"skipped: {missing} (scripts/python_models.sh installs it)")
+        return 77
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("library", choices=draw_models.LIBRARIES)
+    parser.add_argument("library", choices=[*draw_models.LIBRARIES, "further"])
+    parser.add_argument("names", nargs="*", help="of further models, made again")
     parser.add_argument("--models", type=int, default=10, help="that import")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--again", action="store_true", help="also models that have a row")

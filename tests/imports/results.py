@@ -11,6 +11,13 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT, REPORT = ROOT / "build/imports", ROOT / "reports/imports.md"
+SECTIONS = (
+    "Models as users write them",
+    "Convolutional builders of torchvision",
+    "The smallest of each family of torchvision",
+    "Models of libraries",
+    "Further models of libraries",
+)
 
 
 def context(function):
@@ -57,14 +64,14 @@ class Rows:
 
 def write_section(name, text):
     """Replaces one section of the report: the lines behind its heading, up to the next heading."""
-    sections = {"Models as users write them": "", "Models of libraries": ""}
+    sections = dict.fromkeys(SECTIONS, "")
     if REPORT.is_file():
         parts = re.split(r"^## (.*)$", REPORT.read_text(), flags=re.M)
         sections.update({head: body.strip() for head, body in zip(parts[1::2], parts[2::2])})
     sections[name] = text.strip()
     head = (
         "# Imported models against PyTorch\n\n"
-        "Written by `tests/imports/check_models.py` and `check_zoo.py`. "
+        "Written by `tests/imports/check_models.py`, `check_torchvision.py` and `check_zoo.py`. "
         f"On {context('machine_text')}.\n"
     )
     body = "".join(f"\n## {name}\n\n{text}\n" for name, text in sections.items() if text)

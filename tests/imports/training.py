@@ -42,17 +42,16 @@ def export(module, inputs, path, opset=None):
 
 
 def without_stochastic_depth(module):
-    """Sets the chance that a branch is left out to 0, in place: no layer draws a number per sample."""
+    """Sets the chance that a branch is left out to 0, in place: no layer draws one for a sample."""
     for part in module.modules():
         kind = type(part).__name__
         if kind == "StochasticDepth":
             part.p = 0.0
-        elif kind == "DropPath":
+        if kind == "DropPath":
             part.drop_prob = 0.0
-        elif hasattr(part, "drop_connect_rate"):  # MONAI's blocks
-            part.drop_connect_rate = 0.0
-        elif hasattr(getattr(part, "_global_params", None), "drop_connect_rate"):
-            part._global_params = part._global_params._replace(drop_connect_rate=0.0)
+        for name in ("drop_connect_rate", "_drop_connect_rate"):  # EfficientNets of other libraries
+            if hasattr(part, name):
+                setattr(part, name, 0.0)
     return module
 
 
