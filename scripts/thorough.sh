@@ -33,14 +33,16 @@ declare -A about=(
   [zoo-timm]="10 models of timm, imported and verified"
   [zoo-monai]="10 models of MONAI, imported and verified"
   [further]="60 further models of timm, MONAI and segmentation_models_pytorch, verified"
-  [builders]="all convolutional builders of torchvision, imported and planned"
+  [builders-1]="convolutional builders of torchvision, imported and planned, first half"
+  [builders-2]="convolutional builders of torchvision, imported and planned, second half"
   [families-1]="torchvision's smallest models against PyTorch and ONNX Runtime, first third"
   [families-2]="torchvision's smallest models against PyTorch and ONNX Runtime, second third"
   [families-3]="torchvision's smallest models against PyTorch and ONNX Runtime, last third"
   [coverage]="lines of src that the tests run, without slow ones"
 )
 parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports
-  zoo-torchvision zoo-timm zoo-monai further builders families-1 families-2 families-3 coverage)
+  zoo-torchvision zoo-timm zoo-monai further builders-1 builders-2 families-1 families-2 families-3
+  coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
 bench() {
@@ -106,7 +108,7 @@ run_part() {
     imports) imports ;;
     zoo-*) zoo "${1#zoo-}" ;;
     further) zoo further 1400 ;;
-    builders) torchvision builders ;;
+    builders-*) torchvision builders --part "${1#builders-}/2" ;;
     families-*) torchvision families --part "${1#families-}/3" ;;
     coverage) coverage ;;
     *) echo "unknown part $1; scripts/thorough.sh --list prints all parts" ; return 2 ;;

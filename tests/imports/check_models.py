@@ -45,10 +45,6 @@ import wire
 SEEDS, FARTHER, ROUNDING, CLASSES = range(1, 6), 3, 1e-6, 5
 
 
-class Unjudged(Exception):
-    """A model was imported, but cannot be trained on its data."""
-
-
 class Draw:
     """One draw of a case: a module with its data, exported and imported, and PyTorch's records."""
 
@@ -67,12 +63,10 @@ class Draw:
         training.export(copy.deepcopy(self.module), inputs, path, case.opset)
         self.take_statistics(wire.model(path).constants)
         self.imported = program.import_model(options.program, path, folder, case.loss)
-        if len(samples) > 1:
-            raise Unjudged(f"imported with {len(samples)} inputs, but a data set has one")
         self.initial = training.snapshot(
             [*self.module.named_parameters(), *training.tracked(self.module)]
         )
-        self.draw_wanted(case, samples[0], generator)
+        self.draw_wanted(case, samples, generator)
         self.single = self.train(torch.float32, case)
         self.exact = self.train(torch.float64, case)
 
@@ -84,8 +78,8 @@ class Draw:
 
     def draw_wanted(self, case, samples, generator):
         with torch.no_grad():
-            shape = copy.deepcopy(self.module)(samples[: case.batch]).shape[1:]
-        count = len(samples)
+            shape = copy.deepcopy(self.module)(*[x[: case.batch] for x in samples]).shape[1:]
+        count = len(samples[0])
         wanted = (
             torch.randint(0, shape[0], (count, *shape[1:]), generator=generator)
             if case.loss == "cross_entropy"
@@ -93,16 +87,30 @@ class Draw:
         )
         self.data = self.folder / "data"
         self.data.mkdir(exist_ok=True)
-        numpy.save(self.data / "x.npy", samples.numpy())
+        layers = self.imported.document["layers"]
+        names = [layer["name"] for layer in layers if layer["kind"] == "input"]
+        for name, x in zip(names if len(names) > 1 else ["x"], samples, strict=True):
+            numpy.save(self.data / f"{name}.npy", x.numpy())
         numpy.save(self.data / "y.npy", wanted.numpy())
-        self.batches, self.wanted = samples.split(case.batch), wanted.split(case.batch)
+        self.batches = list(zip(*[x.split(case.batch) for x in samples]))
+        self.wanted = wanted.split(case.batch)
 
     def train(self, precision, case):
         def cast(tensors):
             return [t.to(precision) if t.is_floating_point() else t for t in tensors]
 
         module = copy.deepcopy(self.module).to(precision)
-        return training.train(module, cast(self.batches), cast(self.wanted), case)
+        batches = [cast(batch) for batch in self.batches]
+        return training.train(module, batches, cast(self.wanted), case)
+
+
+def is_transposed(values, initial):
+    """Whether a matrix of initial values is kept as its transpose: x @ w, with w of the module."""
+    return (
+        initial.dim() == 2
+        and not torch.equal(values.flatten(), initial.flatten())
+        and torch.equal(values.flatten(), initial.t().flatten())
+    )
 
 
 def by_pytorchs_names(record, draw):
@@ -139,8 +147,18 @@ def by_pytorchs_names(record, draw):
     if missing:
         faults.append(f"{missing[0]} is missing")
 
+    turned = {
+        own
+        for name, own in found.items()
+        if own and name in weights and is_transposed(weights[name], draw.initial[own])
+    }
+
     def renamed(tensors):
-        return {found[name]: values for name, values in tensors.items() if found.get(name)}
+        known = [(found[name], values) for name, values in tensors.items() if found.get(name)]
+        return {
+            own: values.reshape(draw.initial[own].t().shape).t() if own in turned else values
+            for own, values in known
+        }
 
     return (
         training.Record(
@@ -243,8 +261,6 @@ def judge(options, name):
                 row["smooth"] = judge_copy(options, case, True, pathlib.Path(folder) / "smooth")
         except program.Failed as failure:
             row["refused"] = str(failure)
-        except Unjudged as failure:
-            row["unjudged"] = str(failure)
     return {**row, "passed": has_passed(row, case)}
 
 
@@ -270,7 +286,7 @@ def result(row):
 def faults(row):
     """Yields what is wrong with a row, a text for each."""
     if "plain" not in row:
-        yield row.get("refused") or row["unjudged"]
+        yield row["refused"]
         return
     plain = row["plain"]
     if plain["parameters"] != plain["pytorch"]:

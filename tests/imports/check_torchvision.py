@@ -15,8 +15,8 @@ step of the recommended plan on two ranks has to pass --verify.
 
 `--part` takes every Nth model, from the Ith on. `--seconds` starts no model after so many seconds;
 another run goes on behind the models that have a row for this commit. Rows go to
-reports/imports.md. scripts/python_models.sh --debian installs what the check needs. Exit code 0: all
-rows pass; 1: some do not, or are left; 77: a library is missing.
+reports/imports.md. scripts/python_models.sh --debian installs what the check needs. Exit code 0:
+all rows pass; 1: some do not, or are left; 77: a library is missing.
 """
 
 import argparse
@@ -50,6 +50,12 @@ import wire
 
 BATCH, RANKS, SEEDS, FARTHER, ROUNDING = 4, 8, range(1, 6), 3, 1e-6
 PLANS = ("1 rank", "H2", "C2")
+# The weights of the losses on the outputs of models with auxiliary heads, in their order: those of
+# the papers.
+HEADS = {
+    "googlenet": {"out": 1, "aux2": 0.3, "aux1": 0.3},
+    "inception_v3": {"out": 1, "aux": 0.4},
+}
 TITLES = {
     "builders": "Convolutional builders of torchvision",
     "families": "The smallest of each family of torchvision",
@@ -62,6 +68,16 @@ class Builder:
     name: str
     size: tuple
     mark: str = ""  # "smallest" of its family, or "transformer"
+
+    @property
+    def heads(self):
+        """Returns {output: weight of its loss}; only models with auxiliary heads name outputs."""
+        return HEADS.get(self.name, {})
+
+    @property
+    def losses(self):
+        """Returns the values of `stratplan import --loss`."""
+        return [f"{name}=cross_entropy,weight={weight}" for name, weight in self.heads.items()]
 
     def make(self):
         """Returns the module for training, without stochastic depth."""
@@ -89,12 +105,14 @@ def check_builder(options, builder):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         path = folder / "model.onnx"
-        what, detail = exporter.export(builder.make, (BATCH, *builder.size), path)
+        what, detail = exporter.export(
+            builder.make, (BATCH, *builder.size), path, builder.heads
+        )
         if what != "exported":
             return {"refused": detail, "by": what}
         row, began = {"pytorch": detail}, time.monotonic()
         try:
-            imported = program.import_model(options.program, path, folder)
+            imported = program.import_model(options.program, path, folder, *builder.losses)
             row["import_seconds"] = round(time.monotonic() - began, 2)
             row |= {
                 "parameters": imported.parameters, "layers": len(imported.document["layers"]),
@@ -116,11 +134,11 @@ def builder_passes(builder, row):
     return row["parameters"] == row["pytorch"]
 
 
-def main_output(found):
-    """Returns the first output: others are those of auxiliary heads."""
-    while not isinstance(found, torch.Tensor):
-        found = next(iter(found.values() if isinstance(found, dict) else found))
-    return found
+def outputs_of(found):
+    """Returns the list of a model's outputs; behind the first are those of auxiliary heads."""
+    if isinstance(found, torch.Tensor):
+        return [found]
+    return list(found.values() if isinstance(found, dict) else found)
 
 
 class Draw:
@@ -129,25 +147,27 @@ class Draw:
     def __init__(self, options, builder, seed, folder):
         torch.manual_seed(0)
         self.module, self.folder = models.redraw(builder.make(), seed), folder
+        self.heads = builder.heads
         for part in self.module.modules():
             if isinstance(part, torch.nn.modules.dropout._DropoutNd):
                 part.p = 0.0
         generator = torch.Generator().manual_seed(1000 + seed)
         self.x = torch.randn(BATCH, *builder.size, generator=generator)
         path = folder / "model.onnx"
-        training.export(copy.deepcopy(self.module), [self.x], path)
+        training.export(copy.deepcopy(self.module), [self.x], path, outputs=builder.heads)
         exported = wire.model(path).constants
         for name, tensor in training.tracked(self.module):
             if name in exported:  # the exporter has run the module, or has not
                 tensor.copy_(torch.tensor(numpy.array(exported[name])))
-        self.imported = program.import_model(options.program, path, folder)
+        self.imported = program.import_model(options.program, path, folder, *builder.losses)
         path.unlink()
         shape = self.outputs(torch.float32).shape
         self.wanted = torch.randint(0, shape[1], (BATCH, *shape[2:]), generator=generator)
         self.data = folder / "data"
         self.data.mkdir()
         numpy.save(self.data / "x.npy", self.x.numpy())
-        numpy.save(self.data / "y.npy", self.wanted.numpy())
+        for name in [f"loss_{head}" for head in self.heads] or ["y"]:
+            numpy.save(self.data / f"{name}.npy", self.wanted.numpy())
         self.exact, single = (self.first_step(kind) for kind in (torch.float64, torch.float32))
         self.theirs = list(distances(single, self.exact))
 
@@ -155,13 +175,16 @@ class Draw:
         """Returns the module's outputs for the data, in evaluation mode."""
         module = copy.deepcopy(self.module).to(precision).eval()
         with torch.no_grad():
-            return main_output(module(self.x.to(precision))).double()
+            return outputs_of(module(self.x.to(precision)))[0].double()
 
     def first_step(self, precision):
         """Returns {"loss": value, name: gradient} of the data, in double precision."""
         module = copy.deepcopy(self.module).to(precision)
-        scores = main_output(module(self.x.to(precision)))
-        value = torch.nn.functional.cross_entropy(scores, self.wanted)
+        found = outputs_of(module(self.x.to(precision)))
+        value = sum(
+            weight * torch.nn.functional.cross_entropy(scores, self.wanted)
+            for weight, scores in zip(list(self.heads.values()) or [1], found)
+        )
         value.backward()
         found = {
             name: tensor.grad.double()
@@ -181,12 +204,13 @@ class Draw:
 
     def forward(self, options, plan):
         """Returns stratplan's outputs under a plan."""
-        path = self.folder / "outputs.npy"
+        path = self.folder / ("outputs" if self.heads else "outputs.npy")
         program.run(
             options.program, "launch", plan, "--threads", "--forward", "--data", self.data,
             "--weights", self.imported.weights, "-o", path, "-q",
         )  # fmt: skip
-        return torch.tensor(numpy.load(path)).double()
+        found = path / f"loss_{next(iter(self.heads))}.npy" if self.heads else path
+        return torch.tensor(numpy.load(found)).double()
 
     def runtime(self):
         """Returns ONNX Runtime's outputs, from an export in evaluation mode."""

@@ -22,7 +22,7 @@ def cause(error):
     return re.sub(r"(?:/[^/\s:]+)+/", "", text)[:100]
 
 
-def export_in_child(make, shape, path, told):
+def export_in_child(make, shape, path, outputs, told):
     """Exports a model; sends its number of parameters, or why there is none."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # PyTorch prints whole graphs
     try:
@@ -31,7 +31,7 @@ def export_in_child(make, shape, path, told):
             warnings.simplefilter("ignore")
             model = make()
         count = sum(parameter.numel() for parameter in model.parameters())
-        training.export(model, [torch.rand(*shape)], path)
+        training.export(model, [torch.rand(*shape)], path, outputs=outputs)
         told.send(("exported", count))
     except LeftOut as rule:
         told.send(("rule", str(rule)))
@@ -39,14 +39,14 @@ def export_in_child(make, shape, path, told):
         told.send(("PyTorch", cause(error)))
 
 
-def export(make, shape, path):
-    """Writes path from the model that `make` returns, for inputs of a shape.
+def export(make, shape, path, outputs=None):
+    """Writes path from the model that `make` returns, for inputs of a shape; `outputs` are names.
 
     Returns ("exported", number of parameters), ("rule", text) or ("PyTorch", why it fails).
     """
     ours, theirs = multiprocessing.Pipe(False)
     child = multiprocessing.get_context("fork").Process(
-        target=export_in_child, args=(make, shape, path, theirs)
+        target=export_in_child, args=(make, shape, path, outputs, theirs)
     )
     child.start()
     theirs.close()

@@ -75,12 +75,13 @@ class Imported:
     parameters: int
 
 
-def import_model(program, model, folder, loss="auto", batch=None):
-    """Imports an ONNX model with its weights. Raises Failed."""
+def import_model(program, model, folder, *losses, batch=None):
+    """Imports an ONNX model with its weights; losses stand for the guess. Raises Failed."""
     network, weights = folder / "network.json", folder / "weights.safetensors"
     options = ["-b", batch] if batch else []
+    options += [word for loss in losses for word in ("--loss", loss)]
     printed = run(
-        program, "import", model, "-o", network, "--weights", weights, "--loss", loss, "--json",
+        program, "import", model, "-o", network, "--weights", weights, "--json",
         *options,
     )  # fmt: skip
     document = json.loads(network.read_text())

@@ -26,8 +26,8 @@ class Record:
     updates: dict  # what the steps added to each parameter
 
 
-def export(module, inputs, path, opset=None):
-    """Writes an ONNX model for training with PyTorch's TorchScript exporter.
+def export(module, inputs, path, opset=None, outputs=None):
+    """Writes an ONNX model for training with PyTorch's TorchScript exporter; `outputs` are names.
 
     `do_constant_folding=False` and the mode keep batch normalizations as they are.
     """
@@ -36,6 +36,8 @@ def export(module, inputs, path, opset=None):
         options["dynamo"] = False
     if opset:
         options["opset_version"] = opset
+    if outputs:
+        options["output_names"] = list(outputs)
     with warnings.catch_warnings(), contextlib.redirect_stdout(None):
         warnings.simplefilter("ignore")
         torch.onnx.export(module, tuple(inputs), str(path), **options)
@@ -103,7 +105,7 @@ def parameter_groups(module, groups):
 
 
 def train(module, batches, wanted, case):
-    """Trains a module in its own precision, on one batch a step."""
+    """Trains a module in its own precision, on one batch a step: a list of its inputs."""
     before = snapshot(module.named_parameters())
     optimizer = torch.optim.SGD(
         parameter_groups(module, case.groups), momentum=MOMENTUM, weight_decay=case.weight_decay
@@ -111,7 +113,7 @@ def train(module, batches, wanted, case):
     losses, gradients, running = [], {}, []
     for x, y in zip(batches, wanted):
         optimizer.zero_grad()
-        value = LOSSES[case.loss](module(x), y)
+        value = LOSSES[case.loss](module(*x), y)
         value.backward()
         if not losses:
             gradients = snapshot((n, p.grad) for n, p in module.named_parameters())
