@@ -28,7 +28,8 @@ declare -A about=(
   [kills]="ranks killed and stopped at random points"
   [golden]="the whole golden record, release build"
   [benchmarks]="one build's benchmarks, run twice: median distance of the ratio from 1"
-  [imports]="training of imported models against PyTorch in double precision"
+  [imports-1]="training of imported models against PyTorch in double precision, first half"
+  [imports-2]="training of imported models against PyTorch in double precision, second half"
   [zoo-torchvision]="10 models of torchvision, imported and verified"
   [zoo-timm]="10 models of timm, imported and verified"
   [zoo-monai]="10 models of MONAI, imported and verified"
@@ -40,7 +41,7 @@ declare -A about=(
   [families-3]="torchvision's smallest models against PyTorch and ONNX Runtime, last third"
   [coverage]="lines of src that the tests run, without slow ones"
 )
-parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports
+parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports-1 imports-2
   zoo-torchvision zoo-timm zoo-monai further builders-1 builders-2 families-1 families-2 families-3
   coverage)
 
@@ -75,7 +76,7 @@ release() { cmake --preset release && cmake --build --preset release; }
 # All checks of imports stop before the limit, and go on in the next run on the same commit.
 imports() {
   scripts/install_packages.sh tests && release &&
-    tests/imports/check_models.py build/release/stratplan --seconds 1200
+    tests/imports/check_models.py build/release/stratplan --part "$1/2" --seconds 1200
 }
 zoo() {
   local python
@@ -105,7 +106,7 @@ run_part() {
     golden) bench && scripts/golden.sh build/bench compare ;;
     benchmarks) bench && tests/bench/compare_builds.py build/bench/stratplan_benchmarks \
       build/bench/stratplan_benchmarks --rounds 1 --most 0.05 ;;
-    imports) imports ;;
+    imports-*) imports "${1#imports-}" ;;
     zoo-*) zoo "${1#zoo-}" ;;
     further) zoo further 1400 ;;
     builders-*) torchvision builders --part "${1#builders-}/2" ;;

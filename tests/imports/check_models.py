@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 """Judges the training of imported models by PyTorch's training in double precision.
 
-    check_models.py STRATPLAN [--seconds S] [--again] [NAME ...]
+    check_models.py STRATPLAN [--part I/N] [--seconds S] [--again] [NAME ...]
 
-Each of models.CASES is exported for training, imported with its weights, and trained for six steps
-under several plans. Compared are the number of parameters, their names, losses, the first step's
-gradients, running statistics, and what six steps change in the parameters. Names choose cases;
-without names, those that have no row for this commit are judged. `--seconds` starts no case after
-so many seconds. Rows go to reports/imports.md. Exit code 0: all rows pass; 1: some do not, or are
-left; 77: PyTorch is missing.
+Each case of models.py and spellings.py is exported for training, imported with its weights, and
+trained for six steps under several plans. Compared are the number of parameters, their names,
+losses, the first step's gradients, running statistics, and what six steps change in the parameters.
+Names choose cases. Without names, those that have no row for this commit are judged; with `--part`,
+every Nth of them from the Ith on. `--seconds` starts no case after so many seconds. Rows go to
+reports/imports.md. Exit code 0: all rows pass; 1: some do not, or are left; 77: PyTorch is missing.
 
 Limits. stratplan may be FARTHER times as far from double precision as PyTorch is in single
 precision, or ROUNDING. In the module itself that must hold for the median of five draws of
@@ -39,9 +39,11 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "onnx"))
 import models
 import program
 import results
+import spellings
 import training
 import wire
 
+CASES = {**models.CASES, **spellings.CASES}
 SEEDS, FARTHER, ROUNDING, CLASSES = range(1, 6), 3, 1e-6, 5
 
 
@@ -250,7 +252,7 @@ def judge_copy(options, case, is_smooth, folder):
 
 def judge(options, name):
     """Returns the row of a case."""
-    case = models.CASES[name]
+    case = CASES[name]
     plain = case.make()
     has_smooth_copy = str(models.smooth(case.make())) != str(plain)
     row = {"torch": torch.__version__}
@@ -300,7 +302,8 @@ def faults(row):
                 groups.setdefault(kind, []).append((worst, plan, text))
     for kind, found in groups.items():
         worst, plan, text = max(found)
-        where = "all plans" if len(found) == len(program.PLANS) else ", ".join(p for _, p, _ in found)
+        names = ", ".join(name for _, name, _ in found)
+        where = "all plans" if len(found) == len(program.PLANS) else names
         yield f"{'with ELU, ' if kind == 'smooth' else ''}{where}: {text}"
 
 
@@ -329,8 +332,9 @@ def write_report(rows):
         for name, row in rows.items()
     ]
     text = (
-        "Each model is written as users write it (`tests/imports/models.py`), exported by "
-        f"PyTorch {next(iter(rows.values()))['torch']} for training, imported, and trained for "
+        "Each model is written as users write it (`tests/imports/models.py`, `spellings.py`), "
+        f"exported by PyTorch {next(iter(rows.values()))['torch']} for training, imported, and "
+        "trained for "
         f"{training.STEPS} steps of SGD. Figures are distances from PyTorch in double precision, "
         f"in units of the limit: {FARTHER} times PyTorch's own distance in single precision, or "
         f"{ROUNDING:.0e}. The greatest over losses, gradients, running statistics and updates "
@@ -347,10 +351,12 @@ def write_report(rows):
 def main(options):
     torch.set_num_threads(1)
     kept, began = results.Rows("models"), time.monotonic()
-    unknown = [name for name in options.names if name not in models.CASES]
+    unknown = [name for name in options.names if name not in CASES]
     if unknown:
-        sys.exit(f"there is no model {unknown[0]}; the models are {', '.join(models.CASES)}")
-    for name in options.names or models.CASES:
+        sys.exit(f"there is no model {unknown[0]}; the models are {', '.join(CASES)}")
+    first, count = map(int, options.part.split("/"))
+    own = list(CASES)[first - 1 :: count]
+    for name in options.names or own:
         if not options.names and not options.again and kept.is_done(name):
             continue
         if time.monotonic() - began > options.seconds:
@@ -359,12 +365,14 @@ def main(options):
         kept.keep(name, row)
         told = "; ".join(faults(row))
         print(f"{name}: {result(row)}{': ' if told else ''}{told}", flush=True)
-    rows = {name: kept.rows[name] for name in models.CASES if name in kept.rows}
+    rows = {name: kept.rows[name] for name in CASES if name in kept.rows}
     write_report(rows)
-    found = [result(row) for row in rows.values() if row["commit"] == kept.commit]
-    left = len(models.CASES) - len(found)
+    found = [
+        result(row) for name, row in rows.items() if row["commit"] == kept.commit and name in own
+    ]
+    left = len(own) - len(found)
     print(
-        f"{found.count('passed')} of {len(models.CASES)} imported models train as in PyTorch, "
+        f"{found.count('passed')} of {len(own)} imported models train as in PyTorch, "
         f"{found.count('refused')} are refused as they must be, "
         f"{found.count('FAILED') + found.count('REFUSED')} are wrong, {left} left"
     )
@@ -375,6 +383,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--part", default="1/1", help="I/N: every Nth model, from the Ith on")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--again", action="store_true", help="also cases that have a row")
     arguments = parser.parse_args()

@@ -108,8 +108,10 @@ PLANS = {
 
 
 def plan(program, network, name, path):
-    """Writes one of PLANS for a network. Raises Failed."""
+    """Writes one of PLANS for a network; one of a single row is split along W. Raises Failed."""
     ranks, options, change = PLANS[name]
+    if json.loads(network.read_text())["layers"][0]["size"][0] == 1:
+        options = [option.replace("H2", "W2") for option in options]
     run(program, "plan", network, "-n", ranks, *options, "-o", path)
     if change:
         document = json.loads(path.read_text())
