@@ -49,11 +49,11 @@ def drawn_model(make):
     if rule:
         raise exporter.LeftOut(rule)
     torch.manual_seed(1)
-    return draw_models.FirstOutput(training.without_stochastic_depth(make().train()))
+    return draw_models.TrainedOutputs(training.without_stochastic_depth(make().train()))
 
 
 def export(make, size, path):
-    return exporter.export(lambda: drawn_model(make), (BATCH, *size), path)
+    return exporter.export(lambda: drawn_model(make), (BATCH, *size), path, "all")
 
 
 def refusal(text):
@@ -105,9 +105,11 @@ def check(options, make, size, forced):
         what, detail = export(make, size, path)
         if what != "exported":
             return {"refused": detail, "by": what}
+        parameters, outputs = detail
+        losses = [f"{name}=auto" for name in outputs] if len(outputs) > 1 else []
         began = time.monotonic()
         try:
-            imported = program.import_model(options.program, path, folder)
+            imported = program.import_model(options.program, path, folder, *losses)
         except program.Failed as failure:
             return {"refused": refusal(str(failure)), "by": "import"}
         seconds = time.monotonic() - began
@@ -115,7 +117,7 @@ def check(options, make, size, forced):
             "size": "x".join(map(str, size)),
             "layers": len(imported.document["layers"]),
             "parameters": imported.parameters,
-            "pytorch": detail,
+            "pytorch": parameters,
             "import_seconds": round(seconds, 2),
             "forced": forced,
             "recommended": verify(options.program, imported.network, "recommended", folder),

@@ -35,18 +35,26 @@ GATES = {"segmentation_models_pytorch.base.modules.Attention"}
 LIBRARIES = ("torchvision", "timm", "monai", "segmentation_models_pytorch")
 
 
-class FirstOutput(nn.Module):
-    """A model that returns several outputs: the import trains the first."""
+class TrainedOutputs(nn.Module):
+    """A model with the outputs that are trained: of a tuple, the first, which is the prediction; of
+    a list or a dictionary, all, which are heads or levels.
+    """
 
     def __init__(self, model):
         super().__init__()
         self.model = model
 
     def forward(self, x):
-        found = self.model(x)
-        while not isinstance(found, torch.Tensor):
-            found = next(iter(found.values() if isinstance(found, dict) else found))
-        return found
+        found = tuple(self.trained(self.model(x)))
+        return found[0] if len(found) == 1 else found
+
+    def trained(self, found):
+        if isinstance(found, torch.Tensor):
+            return [found]
+        if isinstance(found, tuple):
+            return self.trained(found[0])
+        each = found.values() if isinstance(found, dict) else found
+        return [output for part in each for output in self.trained(part)]
 
 
 def torchvision_models():

@@ -22,17 +22,31 @@ def cause(error):
     return re.sub(r"(?:/[^/\s:]+)+/", "", text)[:100]
 
 
+def used_by_outputs(model, x):
+    """Returns the number of parameters that the outputs depend on, and the outputs' names."""
+    found = model(x)
+    found = [found] if torch.is_tensor(found) else found
+    parameters = list(model.parameters())
+    total = sum(output.sum() for output in found)
+    gradients = torch.autograd.grad(total, parameters, allow_unused=True)
+    used = [p.numel() for p, gradient in zip(parameters, gradients) if gradient is not None]
+    return sum(used), [f"out{i}" for i in range(len(found))]
+
+
 def export_in_child(make, shape, path, outputs, told):
-    """Exports a model; sends its number of parameters, or why there is none."""
+    """Exports a model; sends its number of parameters with its outputs, or why there is none."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # PyTorch prints whole graphs
     try:
         torch.set_num_threads(1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = make()
+        x = torch.rand(*shape)
         count = sum(parameter.numel() for parameter in model.parameters())
-        training.export(model, [torch.rand(*shape)], path, outputs=outputs)
-        told.send(("exported", count))
+        if outputs == "all":
+            count, outputs = used_by_outputs(model, x)
+        training.export(model, [x], path, outputs=outputs)
+        told.send(("exported", (count, outputs)))
     except LeftOut as rule:
         told.send(("rule", str(rule)))
     except Exception as error:  # whatever a constructor or the exporter raises is a row's reason
@@ -40,9 +54,11 @@ def export_in_child(make, shape, path, outputs, told):
 
 
 def export(make, shape, path, outputs=None):
-    """Writes path from the model that `make` returns, for inputs of a shape; `outputs` are names.
+    """Writes path from the model that `make` returns, for inputs of a shape.
 
-    Returns ("exported", number of parameters), ("rule", text) or ("PyTorch", why it fails).
+    `outputs` are their names. With "all", they are called out0, out1 and so on, and the parameters
+    are only those that they depend on. Returns ("exported", (number of parameters, names of
+    outputs)), ("rule", text) or ("PyTorch", why it fails).
     """
     ours, theirs = multiprocessing.Pipe(False)
     child = multiprocessing.get_context("fork").Process(

@@ -125,26 +125,32 @@ def train(module, batches, wanted, case):
     return Record(losses, gradients, running, {name: after[name] - before[name] for name in after})
 
 
-def distance(found, exact):
-    """Returns the relative distance of all tensors together, the greatest of one, and its name.
+def tensor_distances(found, exact):
+    """Returns the relative distance of all tensors together, and {name: the distance of each}.
 
     A tensor that vanishes but for rounding, such as the gradient of a bias in front of a
     normalization, is measured by the norm of all.
     """
     whole = math.sqrt(sum(float(tensor.norm()) ** 2 for tensor in exact.values()))
     if whole == 0:
-        return 0.0, 0.0, ""
-    apart, each = 0.0, [(0.0, "")]
+        return 0.0, {}
+    apart, each = 0.0, {}
     for name, tensor in exact.items():
         if name not in found or found[name].numel() != tensor.numel():
-            return math.inf, math.inf, name
+            return math.inf, {name: math.inf}
         difference = float((found[name].reshape(tensor.shape) - tensor).norm())
         difference = difference if math.isfinite(difference) else math.inf
         norm = float(tensor.norm())
-        each.append((difference / (norm if norm > VANISHING * whole else whole), name))
+        each[name] = difference / (norm if norm > VANISHING * whole else whole)
         apart += difference**2
-    worst, name = max(each)
-    return math.sqrt(apart) / whole, worst, name
+    return math.sqrt(apart) / whole, each
+
+
+def distance(found, exact):
+    """Returns the relative distance of all tensors together, the greatest of one, and its name."""
+    whole, each = tensor_distances(found, exact)
+    worst = max(each, key=each.get, default="")
+    return whole, each.get(worst, 0.0), worst
 
 
 def measures(found, exact):
