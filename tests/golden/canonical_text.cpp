@@ -112,8 +112,15 @@ std::string text_of(const Window& window) {
 }
 
 std::string text_of(const Scale& scale) {
-  const auto& [factor, linear, phase] = scale;
-  return fmt::format("{}{}@{}", factor, linear ? "linear" : "nearest", phase);
+  const auto& [step, start, unit, linear] = scale;
+  const char* mode = linear ? "linear" : "nearest";
+  // Enlargements by whole factors, from the centre of an element, are written as factor and phase.
+  const std::int64_t factor = unit / step;
+  const std::int64_t phase = linear ? start * 2 / step + factor - 1 : 2 * start;
+  Scale whole = enlarged(factor, linear);
+  whole.start += phase / 2 * whole.step;
+  if (phase % 2 == 0 && whole == scale) return fmt::format("{}{}@{}", factor, mode, phase / 2);
+  return fmt::format("{}+{}/{}{}", step, start, unit, mode);
 }
 
 std::string text_of(const StatisticsSets& statistics) {

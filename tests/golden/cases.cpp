@@ -59,6 +59,7 @@ constexpr std::array network_rows{
     NetworkRow{"gates", 12, 2},
     NetworkRow{"parameters", 12, 2},
     NetworkRow{"channels", 12, 2},
+    NetworkRow{"resized", 12, 2},
 };
 
 /// Returns all networks, which are read at the first call.
@@ -389,7 +390,7 @@ Text kernel_catalogue() {
       SP_CHANGE(sets, {4, 1, 0, 3, 12, 36, 2}),
       SP_CHANGE(constants[1], 6),
       SP_CHANGE(size, 3),
-      SP_CHANGE(scales, {Scale{1, false, 0}, {2, true, 1}, {3, false, 2}}),
+      SP_CHANGE(scales, {Scale{}, {2, 1, 4, true}, {1, 2, 3, false}}),
       SP_CHANGE(epilogue.activation, Activation{PointwiseFunction::Relu, {}}),
       SP_CHANGE(epilogue.activation, Activation{PointwiseFunction::LeakyRelu, {}}),
       SP_CHANGE(epilogue.addend, true),

@@ -129,6 +129,23 @@ class Scaled(nn.Module):
         return torch.matmul(torch.flatten(x, 1), self.weights) + torch.arange(5.0)
 
 
+class Resized(nn.Module):
+    """Resizes by fractions and to sizes, up and down, with corners aligned or not."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+
+    def forward(self, x):
+        size = x.shape[2:]
+        x = F.interpolate(self.conv(x), scale_factor=(1.5, 0.6), mode="bilinear")
+        x = F.interpolate(x, size=(23, 19), mode="bilinear", align_corners=True)
+        x = F.interpolate(x, scale_factor=(0.7, 1.4), mode="nearest")
+        pooled = F.interpolate(F.adaptive_avg_pool2d(x, 1), size=x.shape[2:], mode="bilinear")
+        x = F.interpolate(torch.cat([x, pooled], 1), size=(11, 30), mode="nearest")
+        return F.interpolate(x, size=size, mode="bilinear", align_corners=False)
+
+
 CASES = {
     # name: network, extents of the input, options of the forward pass
     "residual": (Residual, (2, 3, 31, 33), []),
@@ -136,6 +153,7 @@ CASES = {
     "unet2d": (lambda: UNet(2), (2, 2, 16, 24), []),
     "unet3d": (lambda: UNet(3), (1, 2, 8, 16, 8), []),
     "scaled": (Scaled, (2, 3, 13, 17), []),
+    "resized": (Resized, (2, 3, 14, 21), []),
 }
 
 

@@ -5,6 +5,7 @@ Raises Inexpressible, with the reason, for an operator that no layer computes.
 
 import math
 import types
+from fractions import Fraction
 
 import numpy
 
@@ -331,24 +332,31 @@ def resize(a, x, *others, opset):
         scales, sizes = [*others[1:], None, None][:2]
     mode, place = a.get("mode", "nearest"), a.get("coordinate_transformation_mode", "half_pixel")
     need(mode in ("nearest", "linear"), f"mode {mode}")
+    need(place != "tf_crop_and_resize", f"coordinates {place}")
+    need(not a.get("antialias"), "antialias")
+    need(x.ndim in (4, 5), "no image")
+    axes = [axis % x.ndim for axis in a.get("axes", range(x.ndim))]
+    how = {"mode": mode, "coordinates": place}
+    if mode == "nearest":
+        how["rounding"] = a.get("nearest_mode", "round_prefer_floor")
     if sizes is not None and sizes.size:
-        scales = sizes / numpy.array(x.shape)
-    factors = [int(scale) for scale in scales]
-    need(
-        all(scale == factor >= 1 for scale, factor in zip(scales, factors)),
-        "scales that are not whole numbers",
-    )
-    need(factors[:2] == [1, 1] and x.ndim in (4, 5), "scales of samples or channels")
-    if mode == "linear":
-        need(place in ("half_pixel", "pytorch_half_pixel"), f"linear with coordinates {place}")
-    else:
-        rounding = a.get("nearest_mode", "round_prefer_floor")
-        inside = place in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
-        need(
-            inside or (place == "asymmetric" and rounding == "floor"),
-            f"nearest by {rounding} with coordinates {place}",
-        )
-    return layer("upsample", [x], scale=factors[2:], mode=mode)
+        all_sizes = list(x.shape)
+        ratios = [Fraction(int(size), x.shape[axis]) for axis, size in zip(axes, sizes)]
+        policy = a.get("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            ratio = (min if policy == "not_larger" else max)(ratios)
+            sizes = [math.floor(x.shape[axis] * ratio + Fraction(1, 2)) for axis in axes]
+            how["scale"] = [[ratio.numerator, ratio.denominator]] * (x.ndim - 2)
+        for axis, size in zip(axes, sizes):
+            all_sizes[axis] = int(size)
+        need(all_sizes[:2] == list(x.shape[:2]), "sizes of samples or channels")
+        return layer("upsample", [x], size=all_sizes[2:], **how)
+    ratios = [Fraction(1)] * x.ndim
+    for axis, scale in zip(axes, scales):
+        ratios[axis] = Fraction(float(scale)).limit_denominator(1000)
+    need(ratios[:2] == [1, 1], "scales of samples or channels")
+    scale = [[ratio.numerator, ratio.denominator] for ratio in ratios[2:]]
+    return layer("upsample", [x], scale=scale, **how)
 
 
 # ---------------------------------------------------------------- matrices and losses

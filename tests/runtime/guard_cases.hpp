@@ -58,7 +58,9 @@ struct Extents {
   std::int64_t channels, filters, groups, depth, height, width;
 };
 
-inline unsigned seeds_of(LayerKind kind) { return is_convolution(kind) ? 6 : 2; }
+inline unsigned seeds_of(LayerKind kind) {
+  return is_convolution(kind) || kind == LayerKind::Upsample ? 6 : 2;
+}
 
 inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
   const bool grows = kind == LayerKind::TransposedConvolution;
@@ -95,6 +97,18 @@ inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
   }
   return net.transposed_convolution(from, extents.filters, windows, output_padding,
                                     random.number(0, 1) == 1);
+}
+
+/// Enlarges or reduces by a ratio along the height, and to a size along the width.
+inline UpsampleLayer resizing(const Extents& extents, Random& random) {
+  UpsampleLayer made{.linear = random.number(0, 2) > 0,
+                     .coordinates = static_cast<Coordinates>(random.number(0, 5)),
+                     .rounding = static_cast<Rounding>(random.number(0, 3))};
+  if (extents.depth > 1) made.size[0] = random.number(2, 5);
+  made.scale = {
+      {{extents.depth > 1 ? 0 : 1, 1}, {random.number(2, 5), random.number(2, 4)}, {0, 1}}};
+  made.size[2] = random.number(2, 12);
+  return made;
 }
 
 /// Joins the probe and another tensor, in either order. The other tensor has the probe's shape, or
@@ -159,12 +173,11 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
                    random.padded(width)},
                   seed % 2 == 0 ? std::array<std::int64_t, 2>{} : random.padding(channels));
       break;
-    case LayerKind::Upsample: {
-      const std::int64_t along_height = random.number(2, 3), along_width = random.number(1, 3);
-      y = net.upsample(probe, {depth > 1 ? 2 : 1, along_height, along_width},
-                       random.number(0, 2) > 0);
+    case LayerKind::Upsample:
+      y = seed < 2 ? net.upsample(probe, {depth > 1 ? 2 : 1, 2 + seed, random.number(1, 3)},
+                                  random.number(0, 2) > 0)
+                   : net.resize(probe, resizing(extents, random));
       break;
-    }
     case LayerKind::TransposedConvolution:
       y = transposed_convolution(net, probe, extents, random);
       break;

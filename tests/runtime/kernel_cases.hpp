@@ -206,7 +206,7 @@ inline std::vector<Kernel> conversions() {
   return kernels;
 }
 
-/// Returns kernels for pieces of enlargements, from anywhere in the tensor.
+/// Returns kernels for pieces of enlargements and reductions, from anywhere in the tensor.
 inline std::vector<Kernel> upsamplings(KernelKind kind) {
   Random random(static_cast<unsigned>(kind));
   std::vector<Kernel> kernels;
@@ -216,10 +216,16 @@ inline std::vector<Kernel> upsamplings(KernelKind kind) {
     kernel.x[Axis::C] = kernel.y[Axis::C] = between(random, 1, 19);
     for (Axis axis : spatial_axes) {
       if (axis == Axis::D && i % 3 != 0) continue;
-      const Scale scale{.factor = between(random, 1, i % 3 == 0 ? 2 : 4), .linear = i % 4 != 0};
-      const std::int64_t extent = between(random, 1, 6);
-      Interval output{between(random, 0, extent * scale.factor - 1), 0};
-      output.end = between(random, output.begin + 1, extent * scale.factor);
+      const std::int64_t extent = between(random, 1, 6),
+                         outputs = between(random, 1, (i % 3 == 0 ? 2 : 4) * extent);
+      const Scale scale =
+          scale_of({.ratio = i % 2 == 0 ? Ratio{outputs, extent} : Ratio{between(random, 1, 3), 2},
+                    .linear = i % 4 != 0,
+                    .coordinates = static_cast<Coordinates>(between(random, 0, 5)),
+                    .rounding = static_cast<Rounding>(between(random, 0, 3))},
+                   extent, outputs);
+      Interval output{between(random, 0, outputs - 1), 0};
+      output.end = between(random, output.begin + 1, outputs);
       kernel.x[axis] = needed(scale, output, extent).size();
       kernel.y[axis] = output.size();
       kernel.as<UpsampleAttributes>().scales[static_cast<std::size_t>(spatial_index(axis))] =
@@ -362,6 +368,19 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
   return reads;
 }
 
+/// Returns the most outputs that mix one input of an upsampling along one axis.
+inline std::int64_t most_readers(const Scale& scale, std::int64_t inputs, std::int64_t outputs) {
+  std::vector<std::int64_t> readers(static_cast<std::size_t>(inputs), 0);
+  for (std::int64_t output = 0; output < outputs; ++output) {
+    const Mixture mix = mixture(scale, output);
+    const std::int64_t before = std::clamp<std::int64_t>(mix.before, 0, inputs - 1),
+                       after = std::clamp<std::int64_t>(mix.after, 0, inputs - 1);
+    ++readers[static_cast<std::size_t>(before)];
+    if (after != before) ++readers[static_cast<std::size_t>(after)];
+  }
+  return *std::ranges::max_element(readers);
+}
+
 /// Returns how many products are added up to one output.
 inline std::int64_t accumulation_length(const Kernel& kernel) {
   std::int64_t length = 8;  // a few roundings of values of order 1
@@ -379,7 +398,10 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
     case LayerNormGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
     case UpsampleBackward:
-      for (const Scale& scale : kernel.as<UpsampleAttributes>().scales) length *= scale.factor;
+      for (const Axis axis : spatial_axes)
+        length *= most_readers(
+            kernel.as<UpsampleAttributes>().scales[static_cast<std::size_t>(spatial_index(axis))],
+            kernel.x[axis], kernel.y[axis]);
       return length;
     default: return length;
   }

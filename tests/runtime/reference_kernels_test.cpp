@@ -119,20 +119,34 @@ TEST(ReferenceMaxPool, PaddingNeverWinsAndTheFirstOfEqualsDoes) {
 TEST(ReferenceUpsample, ByHand) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
-  kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2};
+  kernel.as<UpsampleAttributes>().scales[2] = enlarged(2);
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 1, 5, 5, 9, 9));
-  kernel.as<UpsampleAttributes>().scales[2].linear = true;
+  kernel.as<UpsampleAttributes>().scales[2] = enlarged(2, true);
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 2, 4, 6, 8, 9));
   kernel.kind = KernelKind::UpsampleBackward;
   EXPECT_THAT(floats(run(kernel, {Floats{4, 8, 0, 0, 16, 4}})[0]),
               ElementsAre(4 + 6, 2 + 4, 12 + 4));
 }
 
-// Outputs 1 to 3 of the case above need elements 0 to 2.
+// Reduces and enlarges with the corners aligned: outputs lie at 0, 3/2 and 3, and at 0, 2/3, 4/3, 2.
+TEST(ReferenceUpsample, WithAlignedCorners) {
+  Kernel kernel{
+      .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 4}}, .y = {{1, 1, 1, 1, 3}}};
+  Scale& scale = kernel.as<UpsampleAttributes>().scales[2];
+  scale = {.step = 3, .unit = 2, .linear = true};
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9, 4}})[0]), ElementsAre(1, 7, 4));
+  kernel.kind = KernelKind::UpsampleBackward;
+  EXPECT_THAT(floats(run(kernel, {Floats{3, 8, 7}})[0]), ElementsAre(3, 4, 4, 7));
+  kernel = {.kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 4}}};
+  kernel.as<UpsampleAttributes>().scales[2] = {.step = 2, .unit = 3, .linear = true};
+  EXPECT_THAT(floats(run(kernel, {Floats{3, 6, 12}})[0]), ElementsAre(3, 5, 8, 12));
+}
+
+// Outputs 1 to 3 of the first case need elements 0 to 2.
 TEST(ReferenceUpsample, PiecesKnowWhereTheyBegin) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
-  kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2, .linear = true, .phase = 1};
+  kernel.as<UpsampleAttributes>().scales[2] = {.step = 2, .start = 1, .unit = 4, .linear = true};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(2, 4, 6));
 }
 
@@ -313,8 +327,7 @@ TEST(ReferenceGradient, Upsamplings) {
   for (const bool linear : {false, true}) {
     Kernel forward{
         .kind = KernelKind::UpsampleForward, .x = {{2, 3, 2, 3, 4}}, .y = {{2, 3, 4, 9, 4}}};
-    forward.as<UpsampleAttributes>().scales = {Scale{.factor = 2, .linear = linear},
-                                               Scale{.factor = 3, .linear = linear}, Scale{}};
+    forward.as<UpsampleAttributes>().scales = {enlarged(2, linear), enlarged(3, linear), Scale{}};
     Kernel backward = forward;
     backward.kind = KernelKind::UpsampleBackward;
     const Floats x = random_floats(forward.x.elements(), random),

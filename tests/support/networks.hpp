@@ -170,11 +170,17 @@ class NetworkBuilder {
     return push(layer);
   }
   LayerIndex upsample(LayerIndex from, std::array<std::int64_t, 3> factors, bool linear) {
+    return resize(from, {.scale = {{{factors[0]}, {factors[1]}, {factors[2]}}}, .linear = linear});
+  }
+  /// Adds an upsampling, whose extents follow from the size, or from the scale where it is 0.
+  LayerIndex resize(LayerIndex from, const UpsampleLayer& own) {
     Layer layer = reading(LayerKind::Upsample, "up", from);
+    layer.attributes = own;
     for (const Axis axis : spatial_axes) {
       const auto i = static_cast<std::size_t>(spatial_index(axis));
-      layer.as<UpsampleLayer>().scales[i] = {.factor = factors[i], .linear = linear};
-      layer.output[axis] *= factors[i];
+      layer.output[axis] =
+          own.size[i] > 0 ? own.size[i]
+                          : layer.input[axis] * own.scale[i].numerator / own.scale[i].denominator;
     }
     return push(layer);
   }

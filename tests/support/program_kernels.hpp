@@ -22,9 +22,9 @@ inline void ProgramRun::expect_shapes(int rank, const Op& op, const Kernel& kern
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     const Interval positions = values_.of(op.layer).home.owned(axis, rank);
     expect(
-        upsample->scales[i] == (layer.scales()[i].factor > 1
-                                    ? local_scale(layer.scales()[i], positions, layer.input[axis])
-                                    : Scale{}),
+        upsample->scales[i] == (layer.scales()[i].is_identity()
+                                    ? Scale{}
+                                    : local_scale(layer.scales()[i], positions, layer.input[axis])),
         std::string("another scale than the local one along ") +
             axis_names[static_cast<std::size_t>(axis)]);
   }

@@ -90,9 +90,19 @@ def average_pool(a, x, p, _):
 
 
 def upsample(a, x, p, _):
+    extents, sizes = a["sizes"]
+    how = {"size": sizes}
+    if all(scale[0] > 0 for scale in a["factors"]):
+        how = {"scale_factor": [scale[0] / scale[1] for scale in a["factors"]]}
     if a["linear"]:
-        return F.interpolate(x[0], scale_factor=a["factors"], mode="trilinear", align_corners=False)
-    return F.interpolate(x[0], scale_factor=a["factors"], mode="nearest")
+        corners = a["coordinates"] == "align_corners"
+        assert corners or a["coordinates"] == "half_pixel"
+        return F.interpolate(x[0], mode="trilinear", align_corners=corners, **how)
+    if a["coordinates"] == "asymmetric" and a["rounding"] == "floor":
+        return F.interpolate(x[0], mode="nearest", **how)
+    whole = all(size % extent == 0 for extent, size in zip(extents, sizes))
+    assert a["coordinates"] == "half_pixel" and (whole or a["rounding"] == "round_prefer_ceil")
+    return F.interpolate(x[0], mode="nearest-exact", **how)
 
 
 def batch_norm(a, x, p, run):

@@ -10,6 +10,8 @@ share of the batch, which DistributedDataParallel divides.
 """
 
 import json
+import math
+from fractions import Fraction
 
 import torch
 from torch import nn
@@ -61,6 +63,64 @@ class Function(nn.Module):
         return self.function(x)
 
 
+def resized(layer, extents):
+    """Returns (output extent, ratio) of each axis of an upsampling."""
+    axes, made = len(extents), []
+    sizes = per_axis(layer.get("size"), axes)
+    for extent, size, scale in zip(extents, sizes, per_axis(layer.get("scale"), axes)):
+        if scale is None:
+            ratio = Fraction(size, extent)
+        else:
+            ratio = Fraction(*scale) if isinstance(scale, list) else Fraction(scale)
+        made.append((size or int(extent * ratio), ratio))
+    return made
+
+
+class Resized(nn.Module):
+    """An upsampling, along one axis after the other. PyTorch has some of its coordinates only."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def position(self, p, scale, extent, size):
+        half = Fraction(1, 2)
+        places = {
+            "half_pixel": (p + half) / scale - half,
+            "pytorch_half_pixel": (p + half) / scale - half if size > 1 else Fraction(0),
+            "half_pixel_symmetric": (extent - size / scale) / 2 + (p + half) / scale - half,
+            "tf_half_pixel_for_nn": (p + half) / scale,
+            "asymmetric": p / scale,
+            "align_corners": Fraction(p * (extent - 1), max(1, size - 1)),
+        }
+        return places[self.layer.get("coordinates", "half_pixel")]
+
+    def forward(self, x):
+        linear = self.layer.get("mode", "nearest") == "linear"
+        rounded = {
+            "round_prefer_floor": lambda at: math.ceil(at - Fraction(1, 2)),
+            "round_prefer_ceil": lambda at: math.floor(at + Fraction(1, 2)),
+            "floor": math.floor,
+            "ceil": math.ceil,
+        }[self.layer.get("rounding", "round_prefer_floor")]
+        for axis, (size, scale) in enumerate(resized(self.layer, list(x.shape[2:])), 2):
+            extent = x.shape[axis]
+            places = [self.position(p, scale, extent, size) for p in range(size)]
+
+            def take(positions, x=x, axis=axis, extent=extent):
+                inside = [min(max(at, 0), extent - 1) for at in positions]
+                return x.index_select(axis, torch.tensor(inside, device=x.device))
+
+            if not linear:
+                x = take([rounded(at) for at in places])
+                continue
+            shares = torch.tensor([float(at - math.floor(at)) for at in places], dtype=x.dtype)
+            shares = shares.to(x.device).reshape([-1] + [1] * (x.ndim - 1 - axis))
+            before = [math.floor(at) for at in places]
+            x = take(before) * (1 - shares) + take([at + 1 for at in before]) * shares
+        return x
+
+
 class Padded(nn.Module):
     """A layer behind padding whose two sides of an axis may differ; PyTorch pads both alike."""
 
@@ -101,7 +161,7 @@ def output_shape(layer, inputs):
     if kind == "upsample":
         return (
             channels,
-            *[extent * factor for extent, factor in zip(extents, per_axis(layer["scale"], axes))],
+            *[size for size, _ in resized(layer, extents)],
         )
     if kind not in ("convolution", "transposed_convolution", "max_pool", "average_pool", "pad"):
         return inputs[0]
@@ -313,13 +373,7 @@ class Builder:
         return Padded(sides(layer["padding"], self.axes), nn.Identity())
 
     def upsample(self, layer, _):
-        linear = "bilinear" if self.axes == 2 else "trilinear"
-        factor = tuple(float(f) for f in self.along(layer, "scale", 1))
-        return (
-            nn.Upsample(scale_factor=factor, mode="nearest")
-            if layer.get("mode", "nearest") == "nearest"
-            else nn.Upsample(scale_factor=factor, mode=linear)
-        )
+        return Resized(layer)
 
 
 def dice_loss(output, labels, epsilon):

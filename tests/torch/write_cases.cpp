@@ -124,6 +124,33 @@ const Case cases[] = {
     {"upsample linear 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) {
        return net.upsample(x, {3, 2, 4}, true);
      })},
+    {"upsample linear by ratios", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.resize(x, {.scale = {{{1}, {5, 2}, {3, 5}}}, .linear = true});
+     })},
+    {"upsample linear to sizes, 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.resize(x, {.scale = {{{0}, {0}, {0}}}, .size = {5, 3, 11}, .linear = true});
+     })},
+    {"upsample linear, aligned corners", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.resize(x, {.scale = {{{1}, {0}, {0}}},
+                             .size = {0, 12, 5},
+                             .linear = true,
+                             .coordinates = Coordinates::AlignCorners});
+     })},
+    {"upsample linear, aligned corners, 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.resize(x, {.scale = {{{0}, {0}, {0}}},
+                             .size = {4, 1, 9},
+                             .linear = true,
+                             .coordinates = Coordinates::AlignCorners});
+     })},
+    {"upsample nearest by floor", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.resize(x, {.scale = {{{1}, {5, 2}, {5, 8}}},
+                             .coordinates = Coordinates::Asymmetric,
+                             .rounding = Rounding::Floor});
+     })},
+    {"upsample nearest, exact", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.resize(
+           x, {.scale = {{{1}, {0}, {0}}}, .size = {0, 16, 5}, .rounding = Rounding::PreferCeil});
+     })},
     {"global average pool", {5, 2, 7, 8}, one([](auto& net, auto x) {
        return net.global_average_pool(x);
      })},
@@ -222,11 +249,20 @@ Json describe(const Network& network, const Layer& layer) {
                        {"stride", w.stride},
                        {"dilation", w.dilation},
                        {"padding", {w.pad_before, w.pad_after}}});
-  Json factors = Json::array();
-  for (const Scale& scale : layer.scales()) factors.push_back(scale.factor);
-  Json described{{"name", layer.name}, {"kind", name_of(layer.type())},
-                 {"inputs", inputs},   {"windows", windows},
-                 {"factors", factors}, {"linear", layer.scales()[1].linear}};
+  Json described{{"name", layer.name},
+                 {"kind", name_of(layer.type())},
+                 {"inputs", inputs},
+                 {"windows", windows}};
+  if (const auto* own = std::get_if<UpsampleLayer>(&layer.attributes)) {
+    const auto positions = [](const Shape& shape) {
+      return Json{shape[Axis::D], shape[Axis::H], shape[Axis::W]};
+    };
+    for (const Ratio& scale : own->scale)
+      described["factors"].push_back({scale.numerator, scale.denominator});
+    described["sizes"] = {positions(layer.input), positions(layer.output)};
+    described["coordinates"] = coordinates_names[static_cast<std::size_t>(own->coordinates)];
+    described["rounding"] = rounding_names[static_cast<std::size_t>(own->rounding)];
+  }
   const auto add = [&](const char* name, const auto& value) {
     if constexpr (std::is_convertible_v<decltype(value), Json>) described[name] = value;
   };

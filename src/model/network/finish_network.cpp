@@ -180,11 +180,26 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
   return extent;
 }
 
-std::int64_t enlarged_extent(const Layer& layer, Axis axis) {
-  const std::int64_t factor = layer.scales()[static_cast<std::size_t>(spatial_index(axis))].factor;
-  check_extent(factor, 1,
-               fmt::format("a scale along {}", axis_names[static_cast<std::size_t>(axis)]));
-  return layer.input[axis] * factor;
+/// Returns the output extent of an Upsample.
+std::int64_t resized_extent(const Layer& layer, Axis axis) {
+  const auto i = static_cast<std::size_t>(spatial_index(axis));
+  const auto& own = layer.as<UpsampleLayer>();
+  const char* name = axis_names[static_cast<std::size_t>(axis)];
+  const std::int64_t input = layer.input[axis];
+  const auto [more, fewer] = own.scale[i];
+  if (own.size[i] == 0 || more != 0) check_extent(more, 1, fmt::format("a scale along {}", name));
+  check_extent(fewer, 1, fmt::format("a divisor of a scale along {}", name));
+  const std::int64_t extent = own.size[i] > 0 ? own.size[i] : input * more / fewer;
+  check_extent(extent, 1, fmt::format("outputs with an extent along {}", name));
+  // Positions are computed in integers.
+  std::int64_t inputs = std::max(more, extent), outputs = std::max(fewer, input);
+  constexpr std::int64_t largest = std::int64_t{1} << 60;
+  if (!multiply_within(inputs, input, largest) || !multiply_within(outputs, extent, largest))
+    throw Complaint{fmt::format(
+        "expected a scale whose products with the extents along {} are at most {}, found {} / {} "
+        "with {} inputs and {} outputs",
+        name, largest, more, fewer, input, extent)};
+  return extent;
 }
 
 /// Checks the tensor that windows slide over, padding included, against the limits.
@@ -207,7 +222,7 @@ Shape output_shape(const Layer& layer) {
   }
   if (layer.kind == LayerKind::Upsample) {
     for (const Axis axis : spatial_axes) {
-      output[axis] = enlarged_extent(layer, axis);
+      output[axis] = resized_extent(layer, axis);
     }
   }
   if (layer.kind == LayerKind::Concat) {

@@ -22,7 +22,6 @@ const Value& own_or(const Value& none, const LayerAttributes& attributes, Get ge
 }
 
 constexpr Windows no_windows{};
-constexpr std::array<Scale, 3> no_scales{};
 
 }  // namespace
 
@@ -31,9 +30,18 @@ const Windows& Layer::windows() const {
                 [](auto& own) -> decltype((own.windows)) { return own.windows; });
 }
 
-const std::array<Scale, 3>& Layer::scales() const {
-  return own_or(no_scales, attributes,
-                [](auto& own) -> decltype((own.scales)) { return own.scales; });
+std::array<Scale, 3> Layer::scales() const {
+  std::array<Scale, 3> scales;
+  const auto* own = std::get_if<UpsampleLayer>(&attributes);
+  if (!own) return scales;
+  for (const Axis axis : spatial_axes) {
+    const auto i = static_cast<std::size_t>(spatial_index(axis));
+    Ratio ratio = own->scale[i];
+    if (ratio.numerator == 0) ratio = {output[axis], input[axis]};
+    scales[i] =
+        scale_of({ratio, own->linear, own->coordinates, own->rounding}, input[axis], output[axis]);
+  }
+  return scales;
 }
 
 std::int64_t Layer::filters() const {
@@ -162,8 +170,9 @@ double Layer::longest_sum() const {
     case LayerKind::SoftmaxCrossEntropy:
     case LayerKind::MeanSquaredError:
     case LayerKind::Concat:
-    case LayerKind::Pad:
-    case LayerKind::Upsample: return 1;
+    case LayerKind::Pad: return 1;
+    case LayerKind::Upsample:
+      return std::max(1.0, static_cast<double>(output.elements() / input.elements()));
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return 1;

@@ -41,11 +41,11 @@ struct Layer {
     return const_cast<Attributes&>(std::as_const(*this).as<Attributes>());
   }
   // Attributes that several families have. Kinds without the attribute return a neutral value.
-  const Windows& windows() const;  ///< own in kinds with has_window(), else kernels of 1
-  const std::array<Scale, 3>& scales() const;  ///< own in an Upsample, else factors of 1
-  std::int64_t filters() const;                ///< own in contractions, else 0
-  bool bias() const;                           ///< own in contractions, else false
-  std::int64_t groups() const;                 ///< own in convolutions and normalizations, else 1
+  const Windows& windows() const;       ///< own in kinds with has_window(), else kernels of 1
+  std::array<Scale, 3> scales() const;  ///< the maps of an Upsample, else identities
+  std::int64_t filters() const;         ///< own in contractions, else 0
+  bool bias() const;                    ///< own in contractions, else false
+  std::int64_t groups() const;          ///< own in convolutions and normalizations, else 1
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }

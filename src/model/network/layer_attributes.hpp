@@ -131,10 +131,22 @@ struct DropoutLayer {
   friend bool operator==(const DropoutLayer&, const DropoutLayer&) = default;
 };
 
+/// Attributes of an Upsample. Layer::scales() has the maps that follow from them and the shapes.
 struct UpsampleLayer {
-  std::array<Scale, 3> scales{};  ///< along D, H, W
+  /// along D, H, W: output extents per input extent; used for positions even if `size` is given. A
+  /// numerator of 0 stands for the ratio of `size` to the input's extent.
+  std::array<Ratio, 3> scale{};
+  std::array<std::int64_t, 3> size{};  ///< output extents along D, H, W; 0 if they follow
+  bool linear = false;                 ///< mixes the elements around a position
+  Coordinates coordinates = Coordinates::HalfPixel;
+  Rounding rounding = Rounding::PreferFloor;  ///< used unless `linear`
 
-  static constexpr auto fields() { return std::tuple(Field{"scales", &UpsampleLayer::scales}); }
+  static constexpr auto fields() {
+    using L = UpsampleLayer;
+    return std::tuple(Field{"scale", &L::scale}, Field{"size", &L::size},
+                      Field{"linear", &L::linear}, Field{"coordinates", &L::coordinates},
+                      Field{"rounding", &L::rounding});
+  }
   friend bool operator==(const UpsampleLayer&, const UpsampleLayer&) = default;
 };
 

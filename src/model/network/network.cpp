@@ -165,6 +165,24 @@ std::string other_constants(const Layer& layer) {
   return text;
 }
 
+/// Returns, as text, the attributes that differ from the usual ones.
+std::string text_of(const UpsampleLayer& own) {
+  const UpsampleLayer usual;
+  std::string text;
+  for (const Ratio& scale : own.scale) {
+    if (scale == Ratio{} && !own.linear) continue;
+    text += fmt::format(" x{}", scale.numerator);
+    if (scale.denominator != 1) text += fmt::format("/{}", scale.denominator);
+    if (own.linear) text += " linear";
+  }
+  if (own.size != usual.size) text += fmt::format(" size {}", fmt::join(own.size, ","));
+  if (own.coordinates != usual.coordinates)
+    text += fmt::format(" {}", coordinates_names[static_cast<std::size_t>(own.coordinates)]);
+  if (own.rounding != usual.rounding)
+    text += fmt::format(" {}", rounding_names[static_cast<std::size_t>(own.rounding)]);
+  return text;
+}
+
 /// Returns, as text, the declared properties of a layer's parameters that differ from the usual
 /// ones. Names are left out, because nothing but names depends on them.
 std::string other_parameters(const Network& network, LayerIndex index) {
@@ -224,12 +242,7 @@ std::string Network::fingerprint() const {
                    response.alpha, response.beta, response.k);
     text += other_constants(each);
     text += other_parameters(*this, index);
-    for (const Scale& scale : each.scales()) {
-      if (scale != Scale{}) {
-        fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor,
-                       scale.linear ? " linear" : "");
-      }
-    }
+    if (const auto* own = std::get_if<UpsampleLayer>(&each.attributes)) text += text_of(*own);
     text += '\n';
   }
   return fingerprint_of(text);

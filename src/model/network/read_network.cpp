@@ -51,7 +51,8 @@ Keys keys_of(LayerType type) {
     case LayerKind::Concat:
     case LayerKind::Binary: return {{"inputs"}, {}};
     case LayerKind::Pad: return {{"padding"}, {"input", "channel_padding"}};
-    case LayerKind::Upsample: return {{"scale"}, {"input", "mode"}};
+    case LayerKind::Upsample:
+      return {{}, {"input", "scale", "size", "mode", "coordinates", "rounding"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
     case LayerKind::PReLU: return {{}, {"input", "one_slope"}};
@@ -275,10 +276,30 @@ class Reader {
       windows[place(axis)] = read_window(json, type.kind, axis);
   }
 
-  void read_value(const Json& json, LayerType, const char*, std::array<Scale, 3>& scales) const {
-    for (std::size_t axis = 0; axis < spatial_rank_; ++axis)
-      scales[place(axis)] = {.factor = along(json["scale"], axis, "scale").get<std::int64_t>(),
-                             .linear = json.value("mode", "nearest") == "linear"};
+  void read_value(const Json& json, LayerType, const char* key, Coordinates& value) const {
+    read_name(json, key, coordinates_names, value);
+  }
+  void read_value(const Json& json, LayerType, const char* key, Rounding& value) const {
+    read_name(json, key, rounding_names, value);
+  }
+
+  void read_own(const Json& json, LayerType type, UpsampleLayer& own) const {
+    if (!json.contains("scale") && !json.contains("size"))
+      fail("", "a layer of kind upsample needs the key \"scale\" or the key \"size\"");
+    read_own<UpsampleLayer>(json, type, own);
+    own.linear = json.value("mode", "nearest") == "linear";
+  }
+
+  void read_value(const Json& json, LayerType, const char* key,
+                  std::array<Ratio, 3>& ratios) const {
+    for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
+      Ratio& ratio = ratios[place(axis)];
+      ratio.numerator = 0;  // follows from the size
+      if (!json.contains(key)) continue;
+      const Json& value = along(json[key], axis, key);
+      ratio = value.is_array() ? Ratio{value[0].get<std::int64_t>(), value[1].get<std::int64_t>()}
+                               : Ratio{value.get<std::int64_t>(), 1};
+    }
   }
 
   /// Returns the index in (D, H, W) of the network's spatial axis with number `axis`.

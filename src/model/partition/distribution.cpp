@@ -84,8 +84,8 @@ Interval Needed::unclipped(Axis axis, Interval positions) const {
   if (!is_spatial(axis)) return positions;
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   if (transposed) return reading_unclipped(windows[i], positions);
-  return scales[i].factor > 1 ? needed_unclipped(scales[i], positions)
-                              : needed_unclipped(windows[i], positions);
+  return scales[i].is_identity() ? needed_unclipped(windows[i], positions)
+                                 : needed(scales[i], positions, tensor[axis]);
 }
 
 Interval Needed::region(Axis axis, int rank) const {

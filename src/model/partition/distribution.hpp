@@ -70,7 +70,7 @@ struct Needed {
   Shape tensor;                     ///< global shape of the tensor that is read
   Distribution iteration;           ///< blocks of the iteration space, with the roles of `tensor`
   std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
-  std::array<Scale, 3> scales{};    ///< along D, H, W; a factor above 1 replaces the window
+  std::array<Scale, 3> scales{};    ///< along D, H, W; all but the identity replace the window
   /// where the tensor's channels begin on the C axis of the iteration space
   std::int64_t first_channel = 0;
   /// Whether the windows slide over the iteration space, as in a transposed convolution. A block of

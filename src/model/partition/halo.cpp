@@ -4,12 +4,6 @@
 
 namespace stratplan {
 
-namespace {
-constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-}  // namespace
-
 Interval reading_unclipped(const Window& window, Interval input) {
   // Output o needs [o*stride - pad, o*stride - pad + reach). Output o reads part of `input` if that
   // interval ends after input.begin and begins before input.end.
@@ -32,17 +26,24 @@ Window local_transposed_window(const Window& window, Interval output, std::int64
   return local;
 }
 
-Interval reading(const Scale& scale, Interval input, std::int64_t output_extent) {
+Interval reading(const Scale& scale, Interval input, std::int64_t input_extent,
+                 std::int64_t output_extent) {
   if (input.empty()) return {};
-  // In units of half an output element, the centre of output o is at 2o + 1, and the centre of
-  // input i is at factor * (2i + 1). In linear mode, output o mixes the inputs that are closer to
-  // it than 2 * factor. At a border, one of these inputs may lie beyond the tensor.
-  const std::int64_t f = scale.factor;
-  if (!scale.linear)
-    return intersect(Interval{input.begin * f, input.end * f}, Interval{0, output_extent});
-  const std::int64_t first = floor_divide(f * (2 * input.begin - 1) - 1, 2) + 1;
-  const std::int64_t last = floor_divide(f * (2 * input.end + 1) - 2, 2);
-  return intersect(Interval{first, last + 1}, Interval{0, output_extent});
+  // Ends of needed intervals ascend with the output position, so a bisection finds where they pass
+  // an end of `input`.
+  const auto first_with = [&](const auto& holds) {
+    std::int64_t begin = 0, end = output_extent;
+    while (begin < end) {
+      const std::int64_t middle = begin + (end - begin) / 2;
+      if (holds(needed(scale, {middle, middle + 1}, input_extent)))
+        end = middle;
+      else
+        begin = middle + 1;
+    }
+    return begin;
+  };
+  return {first_with([&](Interval read) { return read.end > input.begin; }),
+          first_with([&](Interval read) { return read.begin >= input.end; })};
 }
 
 }  // namespace stratplan

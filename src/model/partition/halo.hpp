@@ -10,11 +10,12 @@
 //   2     [6,9)       [4,5)        [7,10)           [7,9)   -1 / 0 (6 unused)  0 / 1
 //
 // Worked table: a 5-wide input that is enlarged 2 times, in nearest and in linear mode, so a
-// 10-wide output, on 3 ranks. `phase` is Scale::phase of the rank's piece.
-//   rank  owns input  owns output  nearest needs  phase  linear needs unclipped  needs   phase
-//   0     [0,2)       [0,4)        [0,2)          0      [-1,3)                  [0,3)   0
-//   1     [2,4)       [4,7)        [2,4)          0      [1,4)                   [1,4)   2
-//   2     [4,5)       [7,10)       [3,5)          1      [3,6)                   [3,5)   1
+// 10-wide output, on 3 ranks. `start` is Scale::start of the rank's piece, in units of 1 / 2
+// (nearest) or 1 / 4 (linear) of an input element.
+//   rank  owns input  owns output  nearest needs  start  linear needs  start
+//   0     [0,2)       [0,4)        [0,2)          0      [0,3)         -1
+//   1     [2,4)       [4,7)        [2,4)          0      [1,4)         3
+//   2     [4,5)       [7,10)       [3,5)          1      [3,5)         1
 #include <algorithm>
 
 #include "model/network/scale.hpp"
@@ -70,24 +71,30 @@ Interval reading_unclipped(const Window& window, Interval input);
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
 /// Returns the input interval from which an upsampling computes output positions [begin, end). The
-/// interval reaches one position below 0 or beyond the extent where the border element is read
-/// instead.
-constexpr Interval needed_unclipped(const Scale& scale, Interval output) {
-  return {mixture(scale, output.begin).before, mixture(scale, output.end - 1).after + 1};
-}
+/// interval includes positions that a reduction skips before the next output position, as reach()
+/// does. Requires that `output` is not empty; then the interval is not empty either, because
+/// positions beyond an end read the end's element.
 constexpr Interval needed(const Scale& scale, Interval output, std::int64_t input_extent) {
-  return intersect(needed_unclipped(scale, output), {0, input_extent});
+  const auto inside = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at, 0, input_extent - 1);
+  };
+  return {inside(mixture(scale, output.begin).before),
+          std::max(inside(mixture(scale, output.end - 1).after),
+                   inside(mixture(scale, output.end).before - 1)) +
+              1};
 }
 
 /// Returns `scale` for a dense local buffer that holds exactly needed(). The buffer ends where the
 /// tensor ends, or behind the last element that is read.
 constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
-  return {scale.factor, scale.linear,
-          output.begin - scale.factor * needed(scale, output, input_extent).begin};
+  Scale local = scale;
+  local.start += scale.step * output.begin - scale.unit * needed(scale, output, input_extent).begin;
+  return local;
 }
 
-/// Returns the output positions of an upsampling that read any part of `input`.
-Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
+/// Returns the output positions of an upsampling whose needed() overlaps `input`.
+Interval reading(const Scale& scale, Interval input, std::int64_t input_extent,
+                 std::int64_t output_extent);
 
 /// Returns the window of a transposed convolution over two dense local buffers. One buffer holds
 /// exactly a block of outputs, the other exactly the inputs that the block needs. In a transposed

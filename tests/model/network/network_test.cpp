@@ -285,7 +285,10 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
       {"name": "w", "kind": "convolution", "filters": 13, "kernel": 1},
       {"name": "q", "kind": "pad", "padding": [2, [1, 0]]},
       {"name": "n", "kind": "upsample", "scale": [3, 1]},
-      {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"})" +
+      {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"},
+      {"name": "a", "kind": "upsample", "size": [15, 20], "mode": "linear", "coordinates": "align_corners"},
+      {"name": "r", "kind": "upsample", "scale": [[3, 2], [2, 3]], "coordinates": "asymmetric", "rounding": "ceil"},
+      {"name": "b", "kind": "upsample", "scale": [[5, 11], 2], "size": [10, 27]})" +
            loss);
   for (const std::size_t i : {0, 1, 2})
     EXPECT_EQ(network.layer(2).input_shape(i)[Axis::C], (i == 1 ? 3 : 5));
@@ -297,10 +300,18 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
   EXPECT_EQ(network.layer(4).output, (Shape{{8, 9, 1, 8, 17}}));
   EXPECT_EQ(network.layer(4).origin(0), (std::array<std::int64_t, 5>{0, -5, 0, -2, -1}));
   EXPECT_EQ(network.layer(7).output, (Shape{{8, 13, 1, 36, 18}}));
-  EXPECT_EQ(network.layer(7).scales(),
-            (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
+  EXPECT_EQ(network.layer(7).scales(), (std::array<Scale, 3>{Scale{}, enlarged(3), Scale{}}));
   EXPECT_EQ(network.layer(8).output, (Shape{{8, 13, 1, 72, 36}}));
-  EXPECT_EQ(network.layer(8).scales()[2], (Scale{.factor = 2, .linear = true}));
+  EXPECT_EQ(network.layer(8).scales()[2], enlarged(2, true));
+  EXPECT_EQ(network.layer(9).output, (Shape{{8, 13, 1, 15, 20}}));
+  EXPECT_EQ(network.layer(9).scales(),
+            (std::array<Scale, 3>{Scale{}, {71, 0, 14, true}, {35, 0, 19, true}}));
+  EXPECT_EQ(network.layer(10).output, (Shape{{8, 13, 1, 22, 13}}));
+  EXPECT_EQ(network.layer(10).scales(),
+            (std::array<Scale, 3>{Scale{}, {2, 2, 3, false}, {3, 1, 2, false}}));
+  EXPECT_EQ(network.layer(11).output, (Shape{{8, 13, 1, 10, 27}}));
+  EXPECT_EQ(network.layer(11).scales(),
+            (std::array<Scale, 3>{Scale{}, {11, 5, 5, false}, {1, 0, 2, false}}));
 }
 
 TEST(ReadNetwork, JoinsInAChainWhatEarlierConcatenationsHoldInARun) {
@@ -444,6 +455,13 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "at /layers/1/input: expected the name of a layer, found \"dta\" (did you mean \"data\"?)"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 2, "mode": "cubic"})" + loss),
        "at /layers/1/mode: expected one of \"nearest\", \"linear\", found \"cubic\""},
+      {document(data + R"({"name": "u", "kind": "upsample"})" + loss),
+       "at /layers/1: a layer of kind upsample needs the key \"scale\" or the key \"size\""},
+      {document(data + R"({"name": "u", "kind": "upsample", "scale": [[1, 10], 1]})" + loss),
+       "at /layers/1: layer u: expected outputs with an extent along H from 1 to 2147483647, found "
+       "0"},
+      {document(data + R"({"name": "u", "kind": "upsample", "size": [9, 12, 3]})" + loss),
+       "at /layers/1/size: expected a list of 2 values, one for each spatial axis, found 3 values"},
       {document(data + R"({"name": "p", "kind": "pad"})" + loss),
        "at /layers/1: a layer of kind pad needs the key \"padding\""},
       {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "elsewhere"]})" + loss),

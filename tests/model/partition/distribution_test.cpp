@@ -159,7 +159,7 @@ TEST(Needed, IsWhatABlockOfAnEnlargementMixes) {
   Needed needed;
   needed.tensor = Shape{{1, 4, 1, 1, 5}};
   needed.iteration = natural({{1, 4, 1, 1, 10}}, "W3");
-  needed.scales[2] = {.factor = 2, .linear = true};
+  needed.scales[2] = enlarged(2, true);
   const std::vector<Interval> expected{{0, 3}, {1, 4}, {3, 5}};
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_EQ(needed.region(Axis::W, rank), expected[static_cast<std::size_t>(rank)]) << rank;

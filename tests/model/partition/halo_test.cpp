@@ -179,68 +179,162 @@ TEST(Halo, EnlargementTable) {
     std::int64_t factor;
     bool linear;
     std::int64_t input;
-    Interval output, unclipped, needed;
-    std::int64_t phase;
+    Interval output, needed;
+    std::int64_t start;
   };
   const std::vector<Case> cases{
-      // what, factor, linear, input, output, unclipped, needed, phase
-      {"nearest, 10 on 3, rank 0", 2, false, 5, {0, 4}, {0, 2}, {0, 2}, 0},
-      {"nearest, 10 on 3, rank 1", 2, false, 5, {4, 7}, {2, 4}, {2, 4}, 0},
-      {"nearest, 10 on 3, rank 2", 2, false, 5, {7, 10}, {3, 5}, {3, 5}, 1},
-      {"linear, 10 on 3, rank 0", 2, true, 5, {0, 4}, {-1, 3}, {0, 3}, 0},
-      {"linear, 10 on 3, rank 1", 2, true, 5, {4, 7}, {1, 4}, {1, 4}, 2},
-      {"linear, 10 on 3, rank 2", 2, true, 5, {7, 10}, {3, 6}, {3, 5}, 1},
-      {"linear, the centre is exact", 3, true, 4, {4, 5}, {1, 2}, {1, 2}, 1},
-      {"linear, around the centre", 3, true, 4, {3, 6}, {0, 3}, {0, 3}, 3},
-      {"linear, one element", 4, true, 1, {0, 4}, {-1, 2}, {0, 1}, 0},
-      {"linear, not enlarged", 1, true, 6, {2, 4}, {2, 4}, {2, 4}, 0},
+      // what, factor, linear, input, output, needed, start
+      {"nearest, 10 on 3, rank 0", 2, false, 5, {0, 4}, {0, 2}, 0},
+      {"nearest, 10 on 3, rank 1", 2, false, 5, {4, 7}, {2, 4}, 0},
+      {"nearest, 10 on 3, rank 2", 2, false, 5, {7, 10}, {3, 5}, 1},
+      {"linear, 10 on 3, rank 0", 2, true, 5, {0, 4}, {0, 3}, -1},
+      {"linear, 10 on 3, rank 1", 2, true, 5, {4, 7}, {1, 4}, 3},
+      {"linear, 10 on 3, rank 2", 2, true, 5, {7, 10}, {3, 5}, 1},
+      {"linear, the centre is exact", 3, true, 4, {4, 5}, {1, 2}, 0},
+      {"linear, around the centre", 3, true, 4, {3, 6}, {0, 3}, 2},
+      {"linear, one element", 4, true, 1, {0, 4}, {0, 1}, -3},
+      {"linear, not enlarged", 1, true, 6, {2, 4}, {2, 4}, 0},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
-    const Scale scale{.factor = c.factor, .linear = c.linear};
-    EXPECT_EQ(needed_unclipped(scale, c.output), c.unclipped);
+    const Scale scale = enlarged(c.factor, c.linear);
     EXPECT_EQ(needed(scale, c.output, c.input), c.needed);
-    EXPECT_EQ(local_scale(scale, c.output, c.input).phase, c.phase);
+    EXPECT_EQ(local_scale(scale, c.output, c.input).start, c.start);
   }
 }
 
-/// Returns whether output element `o` mixes input element `i`: their centres are less than one
-/// input element apart. Centres are in units in which neighbouring outputs are 2 apart.
-bool mixes(const Scale& scale, std::int64_t o, std::int64_t i) {
-  if (!scale.linear) return o / scale.factor == i;
-  return std::abs((2 * o + 1) - scale.factor * (2 * i + 1)) < 2 * scale.factor;
+// Numerators and denominators are those of the position, in units of an input element.
+TEST(Halo, ScaleTable) {
+  using enum Coordinates;
+  using enum Rounding;
+  struct Case {
+    const char* what;
+    Resizing how;
+    std::int64_t inputs, outputs;
+    Scale scale;
+  };
+  const std::vector<Case> cases{
+      {"4 to 6", {{3, 2}, true}, 4, 6, {4, -1, 6, true}},
+      {"4 to 6, nearest", {{3, 2}, false}, 4, 6, {2, 0, 3}},
+      {"4 to 6, halves up", {{3, 2}, false, HalfPixel, PreferCeil}, 4, 6, {2, 1, 3}},
+      {"4 to 6, floor", {{3, 2}, false, Asymmetric, Floor}, 4, 6, {2, 0, 3}},
+      {"4 to 6, ceil", {{3, 2}, false, Asymmetric, Ceil}, 4, 6, {2, 2, 3}},
+      {"4 to 6, corners", {{3, 2}, true, AlignCorners}, 4, 6, {3, 0, 5, true}},
+      {"one output, corners", {{1, 4}, true, AlignCorners}, 4, 1, {1, 0, 1}},
+      {"one input, corners", {{4, 1}, true, AlignCorners}, 1, 4, {1, 0, 1}},
+      {"one output", {{1, 4}, true, HalfPixel}, 4, 1, {8, 3, 2, true}},
+      {"one output in PyTorch", {{1, 4}, true, PyTorchHalfPixel}, 4, 1, {1, 0, 1}},
+      {"halves, centred", {{1, 2}, true, HalfPixelSymmetric}, 5, 2, {2, 1, 1}},
+      {"halves, not centred", {{1, 2}, true, HalfPixel}, 5, 2, {4, 1, 2, true}},
+      {"thirds, centred", {{1, 3}, true, HalfPixelSymmetric}, 5, 1, {3, 2, 1}},
+      {"thirds, not centred", {{1, 3}, true, HalfPixel}, 5, 1, {3, 1, 1}},
+      {"every other", {{1, 2}, true, Asymmetric}, 6, 3, {2, 0, 1}},
+      {"thirds of TensorFlow", {{1, 3}, false, TfHalfPixelForNn, Floor}, 6, 2, {3, 1, 1}},
+  };
+  for (const Case& c : cases) EXPECT_EQ(scale_of(c.how, c.inputs, c.outputs), c.scale) << c.what;
 }
 
-RC_GTEST_PROP(Halo, NeededOfAnEnlargementIsTheHullOfWhatIsMixedAndReadingItsAdjoint, ()) {
-  const Scale scale{.factor = any_int(1, 5), .linear = any_int(0, 1) == 1};
-  const std::int64_t extent = any_int(1, 8), outputs = extent * scale.factor;
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
-                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
-  const Interval input = needed(scale, {begin, end}, extent);
-  for (std::int64_t i = 0; i < extent; ++i) {
-    bool mixed = false;
-    for (std::int64_t o = begin; o < end; ++o) mixed = mixed || mixes(scale, o, i);
-    RC_ASSERT(mixed == input.contains({i, i + 1}));
-    const Interval readers = reading(scale, {i, i + 1}, outputs);
-    for (std::int64_t o = 0; o < outputs; ++o)
-      RC_ASSERT(mixes(scale, o, i) == readers.contains({o, o + 1}));
+/// A map between two axes, with ratios below and above 1, and with every choice of positions.
+struct AnyScale {
+  std::int64_t inputs = any_int(1, 8);
+  Resizing how{.ratio = {any_int(1, 5), any_int(1, 5)},
+               .linear = any_int(0, 1) == 1,
+               .coordinates = static_cast<Coordinates>(any_int(0, 5)),
+               .rounding = static_cast<Rounding>(any_int(0, 3))};
+  std::int64_t outputs =
+      any_int(0, 2) == 0
+          ? any_int(1, 12)
+          : std::max<std::int64_t>(1, inputs* how.ratio.numerator / how.ratio.denominator);
+  Scale scale = scale_of(how, inputs, outputs);
+
+  /// The position of an output in the input, in doubles.
+  double position(std::int64_t output) const {
+    const double p = static_cast<double>(output), in = static_cast<double>(inputs),
+                 out = static_cast<double>(outputs),
+                 ratio = static_cast<double>(how.ratio.numerator) /
+                         static_cast<double>(how.ratio.denominator);
+    switch (how.coordinates) {
+      case Coordinates::HalfPixel: return (p + 0.5) / ratio - 0.5;
+      case Coordinates::PyTorchHalfPixel: return outputs > 1 ? (p + 0.5) / ratio - 0.5 : 0;
+      case Coordinates::HalfPixelSymmetric:
+        return in / 2 * (1 - out / (ratio * in)) + (p + 0.5) / ratio - 0.5;
+      case Coordinates::TfHalfPixelForNn: return (p + 0.5) / ratio;
+      case Coordinates::Asymmetric: return p / ratio;
+      case Coordinates::AlignCorners: return outputs > 1 ? p * (in - 1) / (out - 1) : 0;
+    }
+    return 0;
+  }
+};
+
+RC_GTEST_PROP(Halo, MixturesLieWhereTheCoordinatesSay, ()) {
+  const AnyScale any;
+  const auto inside = [&](double at) {
+    return std::clamp(at, 0.0, static_cast<double>(any.inputs - 1));
+  };
+  for (std::int64_t o = 0; o < any.outputs; ++o) {
+    const Mixture mix = mixture(any.scale, o);
+    const double position = any.position(o), before = inside(static_cast<double>(mix.before)),
+                 after = inside(static_cast<double>(mix.after));
+    if (any.how.linear) {
+      RC_ASSERT(std::abs(before * (1 - mix.share) + after * mix.share - inside(position)) < 1e-9);
+      continue;
+    }
+    // Positions at a tie of the rounding are known exactly in integers only.
+    const double near = 1e-9;
+    double least = 0, most = 0;
+    switch (any.how.rounding) {
+      case Rounding::PreferFloor:
+      case Rounding::PreferCeil:
+        least = std::floor(position + 0.5 - near), most = std::floor(position + 0.5 + near);
+        break;
+      case Rounding::Floor:
+        least = std::floor(position - near), most = std::floor(position + near);
+        break;
+      case Rounding::Ceil: least = std::ceil(position - near), most = std::ceil(position + near);
+    }
+    RC_ASSERT(inside(least) <= before && before <= inside(most) && after == before);
+  }
+}
+
+RC_GTEST_PROP(Halo, NeededOfAnEnlargementHoldsWhatIsMixedAndReadingIsItsAdjoint, ()) {
+  const AnyScale any;
+  const std::int64_t begin = any_int(0, static_cast<int>(any.outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(any.outputs));
+  const auto inside = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at, 0, any.inputs - 1);
+  };
+  const Interval input = needed(any.scale, {begin, end}, any.inputs);
+  RC_ASSERT(!input.empty() && Interval({0, any.inputs}).contains(input));
+  RC_ASSERT(input.begin == inside(mixture(any.scale, begin).before));
+  for (std::int64_t o = begin; o < end; ++o) {
+    const Mixture mix = mixture(any.scale, o);
+    for (const std::int64_t at : {mix.before, mix.after})
+      RC_ASSERT(input.contains({inside(at), inside(at) + 1}));
+  }
+  // Beyond what is mixed lies only what is skipped before the next output.
+  const std::int64_t last = inside(mixture(any.scale, end - 1).after);
+  RC_ASSERT(input.end == last + 1 || input.end == inside(mixture(any.scale, end).before - 1) + 1);
+  for (std::int64_t i = 0; i < any.inputs; ++i) {
+    const Interval readers = reading(any.scale, {i, i + 1}, any.inputs, any.outputs);
+    for (std::int64_t o = 0; o < any.outputs; ++o)
+      RC_ASSERT(needed(any.scale, {o, o + 1}, any.inputs).contains({i, i + 1}) ==
+                readers.contains({o, o + 1}));
   }
 }
 
 RC_GTEST_PROP(Halo, LocalScaleMixesTheSameElementsInTheSameShares, ()) {
-  const Scale scale{.factor = any_int(1, 5), .linear = any_int(0, 1) == 1};
-  const std::int64_t extent = any_int(1, 8), outputs = extent * scale.factor;
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
-                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
-  const Interval input = needed(scale, {begin, end}, extent);
-  const Scale local = local_scale(scale, {begin, end}, extent);
+  const AnyScale any;
+  const std::int64_t begin = any_int(0, static_cast<int>(any.outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(any.outputs));
+  const Interval input = needed(any.scale, {begin, end}, any.inputs);
+  const Scale local = local_scale(any.scale, {begin, end}, any.inputs);
   for (std::int64_t o = begin; o < end; ++o) {
-    const Mixture global = mixture(scale, o), here = mixture(local, o - begin);
+    const Mixture global = mixture(any.scale, o), here = mixture(local, o - begin);
     RC_ASSERT(global == (Mixture{here.before + input.begin, here.after + input.begin, here.share}));
     // Elements beyond the local buffer are beyond the tensor, too.
-    RC_ASSERT(std::clamp<std::int64_t>(global.before, 0, extent - 1) ==
+    RC_ASSERT(std::clamp<std::int64_t>(global.before, 0, any.inputs - 1) ==
               std::clamp(global.before, input.begin, input.end - 1));
-    RC_ASSERT(std::clamp<std::int64_t>(global.after, 0, extent - 1) ==
+    RC_ASSERT(std::clamp<std::int64_t>(global.after, 0, any.inputs - 1) ==
               std::clamp(global.after, input.begin, input.end - 1));
   }
 }

@@ -183,14 +183,15 @@ TEST(Kernel, ANarrowTypeIsThatOfActivationsAndTheirWeights) {
 TEST(Kernel, KeyOfAnUpsampling) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{4, 64, 1, 7, 7}}, .y = {{4, 64, 1, 14, 14}}};
-  kernel.as<UpsampleAttributes>().scales = {Scale{}, Scale{.factor = 2}, Scale{.factor = 2}};
+  kernel.as<UpsampleAttributes>().scales = {Scale{}, enlarged(2), enlarged(2)};
   EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2");
   EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14);
-  kernel.as<UpsampleAttributes>().scales[1].linear =
-      kernel.as<UpsampleAttributes>().scales[2].linear = true;
+  kernel.as<UpsampleAttributes>().scales = {Scale{}, enlarged(2, true), enlarged(2, true)};
   EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2 linear");
   EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14 * 4);
   EXPECT_EQ(kernel.bytes().value, 4 * 4 * 64 * (7 * 7 + 14 * 14));
+  kernel.as<UpsampleAttributes>().scales = {Scale{}, {4, -1, 6, true}, {3, 1, 1}};
+  EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.6/4.1/3 linear");
 }
 
 TEST(Kernel, GroupsDivideWeightsAndOperations) {

@@ -319,7 +319,11 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       case 14: made.push_back(net.pad(from, windows)); break;
       case 15:
         made.push_back(
-            net.upsample(from, {any_int(1, 2), any_int(1, 3), any_int(1, 2)}, any_int(0, 1) == 1));
+            net.resize(from, {.scale = {{{any_int(1, 2), 1}, {any_int(1, 3), 2}, {0, 1}}},
+                              .size = {0, shape[Axis::H] < 2 ? 1 : 0, any_int(1, 6)},
+                              .linear = any_int(0, 1) == 1,
+                              .coordinates = static_cast<Coordinates>(any_int(0, 5)),
+                              .rounding = static_cast<Rounding>(any_int(0, 3))}));
         break;
       default: made.push_back(net.dropout(from));
     }

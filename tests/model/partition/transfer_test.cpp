@@ -198,9 +198,14 @@ Pair any_pair(bool windows, bool gathered, const std::optional<Topology>& reader
     }
     if (!windows || axis < 2 || any_int(0, 1) == 0) continue;
     if (any_int(0, 2) == 0) {
-      const Scale scale{.factor = any_int(2, 4), .linear = any_int(0, 1) == 1};
-      pair.needed.scales[axis - 2] = scale;
-      iteration.extent[axis] *= scale.factor;
+      const std::int64_t inputs = tensor.extent[axis],
+                         outputs = any_int(reader.parts[axis], static_cast<int>(4 * inputs));
+      pair.needed.scales[axis - 2] = scale_of(
+          {.ratio = {outputs, inputs},
+           .linear = any_int(0, 1) == 1,
+           .coordinates = any_int(0, 1) == 1 ? Coordinates::HalfPixel : Coordinates::AlignCorners},
+          inputs, outputs);
+      iteration.extent[axis] = outputs;
       continue;
     }
     const Window window = test::any_window(tensor.extent[axis]);

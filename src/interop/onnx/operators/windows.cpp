@@ -1,4 +1,4 @@
-// Operators that change spatial extents: windows and upsampling.
+// Operators that slide windows over positions, or reduce all of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -354,67 +354,6 @@ void reduce_mean(const Operation& op) {
   Tensor made = op.graph.tensor(op.node.output(0));
   made.channels_last = x.channels_last;
   op.view(made, op.node.integer("keepdims", 1) != 0 ? dims : Extents{x.dims[0], op.channels(x)});
-}
-
-namespace {
-
-/// Returns the factor by which each axis (N, C, ...) grows. `old`: the node has the operator's form
-/// before opset 11.
-std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
-  std::vector<double> scales;
-  if (old && !op.given(1)) {
-    for (const float scale : op.node.numbers("scales"))
-      scales.push_back(static_cast<double>(scale));
-  } else if (const auto sizes = old ? std::nullopt : op.optional_constant(3);
-             sizes && sizes->elements() > 0) {
-    const auto extents = sizes->integers();
-    need(extents.size() == x.dims.size(), "expected one size for each axis of the input");
-    for (std::size_t i = 0; i < extents.size(); ++i)
-      scales.push_back(static_cast<double>(extents[i]) / static_cast<double>(x.dims[i]));
-  } else {
-    for (const float scale : op.constant(old ? 1 : 2).floats())
-      scales.push_back(static_cast<double>(scale));
-  }
-  need(scales.size() == x.dims.size(), "expected one scale for each axis of the input");
-  need(scales[0] == 1 && scales[1] == 1, "expected a scale of 1 along samples and channels");
-  return scales;
-}
-
-}  // namespace
-
-void resize(const Operation& op) {
-  const Tensor x = op.image(0, 1);
-  const bool old = op.node.op() == "Upsample" ||
-                   op.opset < 11;  // output element i is then input element floor(i / scale)
-  const std::string mode = op.node.text("mode", "nearest");
-  const std::string place =
-      old ? "asymmetric" : op.node.text("coordinate_transformation_mode", "half_pixel");
-  const std::string rounding = old ? "floor" : op.node.text("nearest_mode", "round_prefer_floor");
-  const bool linear = mode.starts_with("linear") || mode == "bilinear";
-  const bool centred = place == "half_pixel" || place == "pytorch_half_pixel";
-  need(linear || mode == "nearest", fmt::format("the mode {} is not supported", mode));
-  need(!linear || centred,
-       fmt::format("linear interpolation with coordinates {} is not supported", place));
-  need(linear || (centred && rounding.starts_with("round")) ||
-           (place == "asymmetric" && rounding == "floor"),
-       fmt::format("the nearest element by {} with coordinates {} is not supported", rounding,
-                   place));
-  std::array<std::int64_t, 3> factors{1, 1, 1};
-  const auto scales = scales_of(op, x, old);
-  Shape output = op.graph.shape(x);
-  for (std::size_t i = 2; i < scales.size(); ++i) {
-    need(scales[i] >= 1 && scales[i] <= static_cast<double>(largest_extent) &&
-             scales[i] == static_cast<double>(static_cast<std::int64_t>(scales[i])),
-         "expected scales that are whole numbers of at least 1");
-    const std::size_t at = place_of(i - 2, scales.size() - 2);
-    factors[at] = static_cast<std::int64_t>(scales[i]);
-    need(multiply_within(output.extent[2 + at], factors[at], largest_extent),
-         "the output has too many positions");
-  }
-  if (factors == std::array<std::int64_t, 3>{1, 1, 1}) return op.output(x);
-  Json attributes{{"scale", op.along({factors[0], factors[1], factors[2]})}};
-  if (linear) attributes["mode"] = "linear";
-  op.layer(LayerKind::Upsample, x, output, attributes);
 }
 
 }  // namespace stratplan::interop

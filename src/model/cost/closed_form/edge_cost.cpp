@@ -256,8 +256,11 @@ AxisReading::AxisReading(const Distribution& home, const Needed& needed, Axis ax
   const std::vector<Interval>& halves = wanted_blocks(2);
   const bool tiles =
       halves[0].end == halves[1].begin && halves[0].begin == 0 && halves[1].end == extent_;
-  windowless_ = !shifted_ && (!is_spatial(axis) ||
-                              (needed.iteration.shape[axis] == needed.tensor[axis] && tiles));
+  const bool scaled = is_spatial(axis) &&
+                      !needed.scales[static_cast<std::size_t>(spatial_index(axis))].is_identity();
+  windowless_ =
+      !shifted_ && !scaled &&
+      (!is_spatial(axis) || (needed.iteration.shape[axis] == needed.tensor[axis] && tiles));
 }
 
 const std::vector<Interval>& AxisReading::home_blocks(int parts) {

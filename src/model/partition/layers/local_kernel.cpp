@@ -47,7 +47,8 @@ struct LocalAttributes {
   void operator()(LocalResponse& of) const { of = layer.as<LocalResponse>(); }
   void operator()(UpsampleAttributes& of) const {
     for (const Axis axis : spatial_axes)
-      if (const auto i = static_cast<std::size_t>(spatial_index(axis)); input.scales[i].factor > 1)
+      if (const auto i = static_cast<std::size_t>(spatial_index(axis));
+          !input.scales[i].is_identity())
         of.scales[i] =
             local_scale(input.scales[i], input.iteration.owned(axis, rank), input.tensor[axis]);
   }

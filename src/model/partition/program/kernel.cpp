@@ -121,7 +121,7 @@ std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t
 std::int64_t mixed(const Kernel& kernel) {
   std::int64_t elements = 1;
   for (const Scale& scale : kernel.as<UpsampleAttributes>().scales)
-    elements *= scale.linear && scale.factor > 1 ? 2 : 1;
+    elements *= scale.linear ? 2 : 1;
   return elements;
 }
 
@@ -175,12 +175,18 @@ std::string binary_key(const Kernel& kernel) {
   return key;
 }
 
-/// The key leaves out the phases, which hardly change the time.
+/// Returns the extent of the output that stands for one position of the input: "2", or "3/2".
+std::string factor_text(const Scale& scale) {
+  if (scale.unit % scale.step == 0) return fmt::format("{}", scale.unit / scale.step);
+  return fmt::format("{}/{}", scale.unit, scale.step);
+}
+
+/// The key leaves out where the pieces begin, which hardly changes the time.
 std::string upsample_key(const Kernel& kernel) {
   const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
   return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
-                     spatial(kernel.x), spatial(kernel.y), d.factor, h.factor, w.factor,
-                     mixed(kernel) > 1 ? " linear" : "");
+                     spatial(kernel.x), spatial(kernel.y), factor_text(d), factor_text(h),
+                     factor_text(w), mixed(kernel) > 1 ? " linear" : "");
 }
 
 /// The part of a key behind the name: all that decides the time of a kernel of this kind.

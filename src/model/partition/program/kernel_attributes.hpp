@@ -255,7 +255,7 @@ struct Binary {
 
 /// For the Upsample kinds.
 struct UpsampleAttributes {
-  std::array<Scale, 3> scales{};  ///< along D, H, W, with local phases
+  std::array<Scale, 3> scales{};  ///< along D, H, W, between the local pieces
 
   static constexpr auto fields() {
     return std::tuple(Field{"scales", &UpsampleAttributes::scales});

@@ -27,35 +27,29 @@ struct Mixed {
 /// last input use only that input, so its share is 1 there.
 struct Mixers {
   std::int64_t first, last;  ///< outputs of the local piece
-  std::int64_t factor, start;
+  std::int64_t step, start, unit;
   bool linear, at_begin, at_end;
 
   SP_DEVICE Mixers(const Scale& scale, std::int64_t input, std::int64_t input_extent,
                    std::int64_t output_extent)
-      : factor(scale.factor),
+      : step(scale.step),
+        // Output o lies at step * o + start, in 1 / unit of an input, from the center of this one.
+        start(scale.start - scale.unit * input),
+        unit(scale.unit),
         linear(scale.linear),
         at_begin(input == 0),
         at_end(input + 1 == input_extent) {
-    // Positions are counted in halves of an output element from the center of the previous input.
-    // An output lies at 2 * output + start, and mixes this input if that position is in [0, 4 *
-    // factor).
-    start = 2 * scale.phase + 1 + factor - 2 * factor * input;
-    const std::int64_t begin = linear ? half_up(-start) : factor * input - scale.phase;
-    const std::int64_t end = linear ? half_up(4 * factor - start) : begin + factor;
+    // An output mixes this input if it lies in (-unit, unit), or [0, unit) in nearest mode.
+    const std::int64_t begin = at_begin ? 0 : floor_divide((linear ? -unit : -1) - start, step) + 1;
+    const std::int64_t end = at_end ? output_extent : floor_divide(unit - start - 1, step) + 1;
     first = begin < 0 ? 0 : begin;
     last = end < output_extent ? end : output_extent;
   }
   SP_DEVICE float share(std::int64_t output) const {
     if (!linear) return 1;
-    const std::int64_t halves = 2 * output + start, rising = halves < 2 * factor;
-    if ((rising && at_begin) || (!rising && at_end)) return 1;
-    return static_cast<float>(rising ? halves : 4 * factor - halves) /
-           static_cast<float>(2 * factor);
-  }
-
- private:
-  SP_DEVICE static std::int64_t half_up(std::int64_t value) {
-    return value < 0 ? value / 2 : (value + 1) / 2;
+    const std::int64_t at = step * output + start;
+    if ((at < 0 && at_begin) || (at > 0 && at_end)) return 1;
+    return static_cast<float>(unit - (at < 0 ? -at : at)) / static_cast<float>(unit);
   }
 };
 
