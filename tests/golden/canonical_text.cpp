@@ -112,15 +112,16 @@ std::string text_of(const Window& window) {
 }
 
 std::string text_of(const Scale& scale) {
-  const auto& [step, start, unit, linear] = scale;
+  const auto& [step, start, unit, linear, ends] = scale;
   const char* mode = linear ? "linear" : "nearest";
   // Enlargements by whole factors, from the centre of an element, are written as factor and phase.
   const std::int64_t factor = unit / step;
   const std::int64_t phase = linear ? start * 2 / step + factor - 1 : 2 * start;
   Scale whole = enlarged(factor, linear);
   whole.start += phase / 2 * whole.step;
+  const char* beyond = ends == Ends::Clamp ? "" : ends == Ends::Mirror ? " mirror" : " wrap";
   if (phase % 2 == 0 && whole == scale) return fmt::format("{}{}@{}", factor, mode, phase / 2);
-  return fmt::format("{}+{}/{}{}", step, start, unit, mode);
+  return fmt::format("{}+{}/{}{}{}", step, start, unit, mode, beyond);
 }
 
 std::string text_of(const StatisticsSets& statistics) {
@@ -235,6 +236,7 @@ struct Peculiarities {
     say("second", second, Shape{});
   }
   void operator()(const LocalResponse& attributes) { say("response", attributes, LocalResponse{}); }
+  void operator()(const FillAttributes& attributes) { say("value", attributes.value, 0.0); }
   void operator()(const UpsampleAttributes& attributes) {
     const auto& [scales] = attributes;
     for (std::size_t i = 0; i < scales.size(); ++i) say(scale_names[i], scales[i], Scale{});

@@ -60,6 +60,7 @@ constexpr std::array network_rows{
     NetworkRow{"parameters", 12, 2},
     NetworkRow{"channels", 12, 2},
     NetworkRow{"resized", 12, 2},
+    NetworkRow{"globe", 12, 2},
 };
 
 /// Returns all networks, which are read at the first call.
@@ -371,7 +372,7 @@ std::vector<Kernel> kinds_of_kernels() {
 /// Returns the text of a default kernel of each kind, and of kernels that differ in one field each.
 Text kernel_catalogue() {
   using Change = void (*)(Kernel&);
-  constexpr std::array<Change, 19> changes{
+  constexpr std::array<Change, 20> changes{
       [](Kernel&) {},
       [](Kernel& k) {
         k.x = {{3, 16, 5, 9, 8}};
@@ -390,11 +391,12 @@ Text kernel_catalogue() {
       SP_CHANGE(sets, {4, 1, 0, 3, 12, 36, 2}),
       SP_CHANGE(constants[1], 6),
       SP_CHANGE(size, 3),
-      SP_CHANGE(scales, {Scale{}, {2, 1, 4, true}, {1, 2, 3, false}}),
+      SP_CHANGE(scales, {Scale{}, {2, 1, 4, true}, {1, 2, 3}}),
       SP_CHANGE(epilogue.activation, Activation{PointwiseFunction::Relu, {}}),
       SP_CHANGE(epilogue.activation, Activation{PointwiseFunction::LeakyRelu, {}}),
       SP_CHANGE(epilogue.addend, true),
       SP_CHANGE(scaled, true),
+      SP_CHANGE(value, 0.5),
   };
   std::vector<std::string> lines;
   for (const Kernel& kind : kinds_of_kernels()) {

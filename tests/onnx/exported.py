@@ -146,6 +146,24 @@ class Resized(nn.Module):
         return F.interpolate(x, size=size, mode="bilinear", align_corners=False)
 
 
+class Globe(nn.Module):
+    """Longitude is a circle, rows at the poles are reflected, repeated, or filled with a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, (3, 5))
+        self.third = nn.Conv2d(4, 2, 3, padding=1, padding_mode="replicate")
+
+    def forward(self, x):
+        x = torch.cat([x[..., -1:], x, x[..., :1]], -1)
+        x = self.first(torch.cat([x[..., -2:, :], x, x[..., :1, :]], -2))
+        x = torch.cat([x[..., -4:], x], -1)
+        x = self.second(F.pad(x, (0, 0, 1, 1), mode="reflect"))
+        x = torch.cat([x[..., 2:4, :], x, x[..., -3:-2, :]], 2)  # in no order of a padding
+        x = F.max_pool2d(F.pad(x, (1, 0, 1, 1), value=float("-inf")), 3, 2)
+        return F.avg_pool2d(F.pad(self.third(x), (1, 1, 0, 1), value=0.75), 2)
+
+
 CASES = {
     # name: network, extents of the input, options of the forward pass
     "residual": (Residual, (2, 3, 31, 33), []),
@@ -153,6 +171,7 @@ CASES = {
     "unet2d": (lambda: UNet(2), (2, 2, 16, 24), []),
     "unet3d": (lambda: UNet(3), (1, 2, 8, 16, 8), []),
     "scaled": (Scaled, (2, 3, 13, 17), []),
+    "globe": (Globe, (2, 3, 11, 18), []),
     "resized": (Resized, (2, 3, 14, 21), []),
 }
 

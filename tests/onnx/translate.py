@@ -307,13 +307,15 @@ def concat(a, *x):
 
 
 def pad(a, x, pads=None, value=None):
-    need(a.get("mode", "constant") == "constant", f"padding of mode {a.get('mode')}")
+    mode = a.get("mode", "constant")
     pads = a.get("pads", a.get("paddings")) if pads is None else pads.tolist()
     value = a.get("value", 0.0) if value is None else float(value.reshape(-1)[0])
-    need(value == 0, "padding with another value than zero")
     pairs = [list(pair) for pair in zip(pads[: x.ndim], pads[x.ndim :])]
     need(x.ndim in (4, 5) and not any(pairs[0]), "padding of samples")
-    return layer("pad", [x], padding=pairs[2:], channel_padding=pairs[1])
+    if mode != "constant":
+        need(pairs[1] == [0, 0], "padding of channels with elements of the input")
+        return layer("pad", [x], padding=pairs[2:], padding_mode=mode)
+    return layer("pad", [x], padding=pairs[2:], channel_padding=pairs[1], value=value)
 
 
 def dropout(a, x, ratio=None, training=None, opset=12):

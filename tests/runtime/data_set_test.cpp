@@ -109,7 +109,7 @@ T element(std::span<const std::byte> contents, std::int64_t i) {
 }
 
 /// Compares a loaded region, element by element, with the file's contents, for samples in the
-/// file's order.
+/// file's order. Positions beyond the tensor are those at its other end.
 void expect_region(FileData& data, const LoadOp& load, std::int64_t step) {
   const bool labels = load.what == LoadOp::What::Labels;
   const auto contents = data.load(load, step);
@@ -126,7 +126,11 @@ void expect_region(FileData& data, const LoadOp& load, std::int64_t step) {
               ASSERT_EQ(element<std::int32_t>(contents, at), label_at(sample, d, h, w))
                   << to_string(r);
             else
-              ASSERT_EQ(element<float>(contents, at), value_at(sample, c, d, h, w)) << to_string(r);
+              ASSERT_EQ(element<float>(contents, at),
+                        value_at(sample, c, inside(Ends::Wrap, d, load.global[Axis::D]),
+                                 inside(Ends::Wrap, h, load.global[Axis::H]),
+                                 inside(Ends::Wrap, w, load.global[Axis::W])))
+                  << to_string(r);
           }
   EXPECT_EQ(std::ssize(contents), 4 * at);
 }
@@ -147,6 +151,15 @@ TEST(FileData, EveryRegionIsThatOfTheWhole) {
           const std::int64_t extent = load.global[axis],
                              begin = *rc::gen::inRange<std::int64_t>(0, extent);
           load.region[axis] = {begin, *rc::gen::inRange<std::int64_t>(begin + 1, extent + 1)};
+        }
+        expect_region(data, load, *rc::gen::inRange<std::int64_t>(0, 3));
+      });
+      rc::check("a part that wraps around", [&] {
+        LoadOp load = loads[0];
+        for (const Axis axis : spatial_axes) {
+          const std::int64_t extent = load.global[axis];
+          load.region[axis] = {*rc::gen::inRange<std::int64_t>(-extent, extent),
+                               *rc::gen::inRange<std::int64_t>(extent, 2 * extent + 1)};
         }
         expect_region(data, load, *rc::gen::inRange<std::int64_t>(0, 3));
       });

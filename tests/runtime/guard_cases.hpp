@@ -59,6 +59,7 @@ struct Extents {
 };
 
 inline unsigned seeds_of(LayerKind kind) {
+  if (kind == LayerKind::Pad) return 8;  // two for each mode
   return is_convolution(kind) || kind == LayerKind::Upsample ? 6 : 2;
 }
 
@@ -168,10 +169,20 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
           {net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})});
       break;
     case LayerKind::Pad:
+      if (seed >= 2) {
+        const auto around = [&](std::int64_t extent) {
+          return Window{.pad_before = random.number(0, std::min<std::int64_t>(3, extent - 1)),
+                        .pad_after = random.number(0, std::min<std::int64_t>(3, extent - 1))};
+        };
+        y = net.pad(probe, {around(depth), around(height), around(width)},
+                    static_cast<PaddingMode>(seed / 2));
+        break;
+      }
       y = net.pad(probe,
                   {depth > 1 ? random.padded(depth) : Window{}, random.padded(height),
                    random.padded(width)},
                   seed % 2 == 0 ? std::array<std::int64_t, 2>{} : random.padding(channels));
+      net.fill_padding(seed == 0 ? 0 : -1.5);
       break;
     case LayerKind::Upsample:
       y = seed < 2 ? net.upsample(probe, {depth > 1 ? 2 : 1, 2 + seed, random.number(1, 3)},

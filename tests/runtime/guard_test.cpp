@@ -342,7 +342,7 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::Add:       // passes its gradient on without a kernel
     case LayerKind::Binary:    // may do so
     case LayerKind::Concat:
-    case LayerKind::Pad:  // copy regions as edges do
+    case LayerKind::Pad:  // copy regions as edges do, unless they resample
     case LayerKind::Input: break;
   }
   return std::nullopt;
@@ -358,7 +358,8 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
 /// of its needed region. A* y is the gradient that the probe reads back.
 void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions,
                              const Recording& run, const Recording& undivided) {
-  const auto kernels = edge_kernels(at.network.layer(at.tested).kind);
+  const Layer& tested = at.network.layer(at.tested);
+  const auto kernels = edge_kernels(tested.resamples() ? LayerKind::Upsample : tested.kind);
   const bool reads_probe = at.network.layer(at.tested).inputs[0] == at.probe;
   if (!kernels || !reads_probe) return;
   const Distribution iteration =

@@ -216,14 +216,20 @@ inline std::vector<Kernel> upsamplings(KernelKind kind) {
     kernel.x[Axis::C] = kernel.y[Axis::C] = between(random, 1, 19);
     for (Axis axis : spatial_axes) {
       if (axis == Axis::D && i % 3 != 0) continue;
-      const std::int64_t extent = between(random, 1, 6),
-                         outputs = between(random, 1, (i % 3 == 0 ? 2 : 4) * extent);
-      const Scale scale =
+      const std::int64_t extent = between(random, 1, 6);
+      std::int64_t outputs = between(random, 1, (i % 3 == 0 ? 2 : 4) * extent);
+      Scale scale =
           scale_of({.ratio = i % 2 == 0 ? Ratio{outputs, extent} : Ratio{between(random, 1, 3), 2},
                     .linear = i % 4 != 0,
                     .coordinates = static_cast<Coordinates>(between(random, 0, 5)),
                     .rounding = static_cast<Rounding>(between(random, 0, 3))},
                    extent, outputs);
+      if (i % 5 == 4) {  // padding with elements of the input
+        const std::int64_t before = between(random, 0, extent - 1),
+                           behind = between(random, 0, extent - 1);
+        outputs = before + extent + behind;
+        scale = {.start = -before, .ends = i % 2 == 0 ? Ends::Clamp : Ends::Mirror};
+      }
       Interval output{between(random, 0, outputs - 1), 0};
       output.end = between(random, output.begin + 1, outputs);
       kernel.x[axis] = needed(scale, output, extent).size();
@@ -373,8 +379,8 @@ inline std::int64_t most_readers(const Scale& scale, std::int64_t inputs, std::i
   std::vector<std::int64_t> readers(static_cast<std::size_t>(inputs), 0);
   for (std::int64_t output = 0; output < outputs; ++output) {
     const Mixture mix = mixture(scale, output);
-    const std::int64_t before = std::clamp<std::int64_t>(mix.before, 0, inputs - 1),
-                       after = std::clamp<std::int64_t>(mix.after, 0, inputs - 1);
+    const std::int64_t before = inside(scale.ends, mix.before, inputs),
+                       after = inside(scale.ends, mix.after, inputs);
     ++readers[static_cast<std::size_t>(before)];
     if (after != before) ++readers[static_cast<std::size_t>(after)];
   }

@@ -128,7 +128,8 @@ TEST(ReferenceUpsample, ByHand) {
               ElementsAre(4 + 6, 2 + 4, 12 + 4));
 }
 
-// Reduces and enlarges with the corners aligned: outputs lie at 0, 3/2 and 3, and at 0, 2/3, 4/3, 2.
+// Reduces and enlarges with the corners aligned: outputs lie at 0, 3/2 and 3, and at 0, 2/3, 4/3
+// and 2.
 TEST(ReferenceUpsample, WithAlignedCorners) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 4}}, .y = {{1, 1, 1, 1, 3}}};
@@ -250,6 +251,24 @@ TEST(ReferenceSgd, TwoSteps) {  // rates of whole_context: 0.1, 0.9, 0.01
   EXPECT_FLOAT_EQ(floats(first[0])[0], 0.799F);
   const auto second = run(kernel, {first[0], Floats{0}, first[1]});
   EXPECT_FLOAT_EQ(floats(second[1])[0], 0.9F * 2.01F + 0.00799F);
+}
+
+TEST(ReferenceFill, AValue) {
+  Kernel kernel = point_wise(KernelKind::Fill, {{1, 5, 1, 1, 1}});
+  kernel.as<FillAttributes>().value = -1.5;
+  EXPECT_THAT(floats(run(kernel, {})[0]), ElementsAre(-1.5, -1.5, -1.5, -1.5, -1.5));
+}
+
+TEST(ReferenceUpsample, PadsWithElementsOfTheInput) {
+  Kernel kernel{
+      .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
+  Scale& scale = kernel.as<UpsampleAttributes>().scales[2];
+  scale = {.start = -2, .ends = Ends::Clamp};
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 1, 1, 5, 9, 9));
+  scale.ends = Ends::Mirror;
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(9, 5, 1, 5, 9, 5));
+  kernel.kind = KernelKind::UpsampleBackward;
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 4, 8, 16, 32}})[0]), ElementsAre(4, 42, 17));
 }
 
 TEST(ReferenceFill, Zeros) {

@@ -169,6 +169,16 @@ class NetworkBuilder {
     slide(layer);
     return push(layer);
   }
+  /// Gives the last layer, a padding, a constant.
+  void fill_padding(double value) { network_.layers.back().as<PadLayer>().value = value; }
+  /// Adds a padding with a constant, or with elements of the input.
+  LayerIndex pad(LayerIndex from, std::array<Window, 3> windows, PaddingMode mode,
+                 double value = 0) {
+    const LayerIndex made = pad(from, windows);
+    network_.layers.back().as<PadLayer>().mode = mode;
+    network_.layers.back().as<PadLayer>().value = value;
+    return made;
+  }
   LayerIndex upsample(LayerIndex from, std::array<std::int64_t, 3> factors, bool linear) {
     return resize(from, {.scale = {{{factors[0]}, {factors[1]}, {factors[2]}}}, .linear = linear});
   }

@@ -15,20 +15,20 @@ inline void ProgramRun::expect_shapes(int rank, const Op& op, const Kernel& kern
            "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
   const Layer& layer = network_.layer(op.layer);
   const auto* upsample = std::get_if<UpsampleAttributes>(&kernel.attributes);
-  expect((layer.kind == LayerKind::Upsample) == (upsample != nullptr),
+  expect(layer.resamples() == (upsample != nullptr),
          "another kind of layer is upsampled, or this one is not");
   for (const Axis axis : spatial_axes) {
     if (!upsample) break;
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     const Interval positions = values_.of(op.layer).home.owned(axis, rank);
-    expect(
-        upsample->scales[i] == (layer.scales()[i].is_identity()
-                                    ? Scale{}
-                                    : local_scale(layer.scales()[i], positions, layer.input[axis])),
-        std::string("another scale than the local one along ") +
-            axis_names[static_cast<std::size_t>(axis)]);
+    const bool plain = layer.scales()[i].is_identity() && layer.input[axis] == layer.output[axis];
+    expect(upsample->scales[i] ==
+               (plain ? Scale{} : local_scale(layer.scales()[i], positions, layer.input[axis])),
+           std::string("another scale than the local one along ") +
+               axis_names[static_cast<std::size_t>(axis)]);
   }
-  if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
+  const bool slides = has_window(layer.kind) || layer.kind == LayerKind::FullyConnected;
+  if (!slides || upsample) return;
   const Region output = values_.of(op.layer).raw.owned(rank);
   const std::array<Window, 3> windows = iteration_windows(layer);
   const auto local =
@@ -518,7 +518,8 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
     case KernelKind::DiceSums:
     case KernelKind::DiceLoss: return run_dice(rank, op, kernel);
     case KernelKind::CopyRegion: return run_copy(rank, op, kernel);
-    case KernelKind::Fill: return view(rank, op.writes.at(0)).fill(0);
+    case KernelKind::Fill:
+      return view(rank, op.writes.at(0)).fill(kernel.as<FillAttributes>().value);
     case KernelKind::Convert: {
       const auto from = view(rank, op.reads.at(0)), to = view(rank, op.writes.at(0));
       for (std::int64_t i = 0; i < to.size(); ++i) to[i] = from[i];

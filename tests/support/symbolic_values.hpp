@@ -75,11 +75,13 @@ class SymbolicValues {
   double part_value(LayerIndex layer, int rank, const Element& element) const {
     return made_up(layer, 0, element) + 3 * part_of(layer, rank);
   }
+  /// `element` may lie beyond the tensor, for a reader around which the tensor wraps.
   double value(LayerIndex layer, const Element& element) const {
-    if (places_inputs(network_.layer(layer).kind))
-      return placed_value(network_.layer(layer), element);
+    const Layer& made = network_.layer(layer);
+    const Element inside = wrapped(made.output, element);
+    if (places(made)) return placed_value(made, inside);
     const double parts = terms(layer);
-    return parts * made_up(layer, 0, element) + 3 * parts * (parts - 1) / 2;
+    return parts * made_up(layer, 0, inside) + 3 * parts * (parts - 1) / 2;
   }
   double gradient(LayerIndex layer, const Element& element) const {
     return gradients_[static_cast<std::size_t>(layer)]
@@ -93,8 +95,7 @@ class SymbolicValues {
         std::ranges::any_of(all_axes, [&](Axis axis) { return layer.repeats(input, axis); });
     if (is_point_wise(layer.kind) && !is_loss(layer.kind) && !repeats)
       return gradient(consumer, element);
-    if (places_inputs(layer.kind))
-      return gradient(consumer, translated(element, layer.origin(input), 1));
+    if (places(layer)) return gradient(consumer, translated(element, layer.origin(input), 1));
     return made_up(consumer * 16 + static_cast<int>(input),
                    1 + representative(consumer, input, rank), element);
   }
@@ -104,15 +105,25 @@ class SymbolicValues {
     for (std::size_t axis = 0; axis < axis_count; ++axis) element[axis] += sign * by[axis];
     return element;
   }
-  /// Returns the value of the input that lies at this element, or zero.
+  static bool places(const Layer& layer) { return places_inputs(layer.kind) && !layer.resamples(); }
+  static Element wrapped(const Shape& shape, Element element) {
+    for (std::size_t axis = 0; axis < axis_count; ++axis)
+      element[axis] =
+          (element[axis] % shape.extent[axis] + shape.extent[axis]) % shape.extent[axis];
+    return element;
+  }
+  /// Returns the value of the input that lies at this element, or the constant of a padding.
   double placed_value(const Layer& layer, const Element& element) const {
     for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
       const Element inside = translated(element, layer.origin(input), -1);
+      const auto* pad = std::get_if<PadLayer>(&layer.attributes);
       bool lies_there = true;
+      if (pad && pad->mode == PaddingMode::Wrap) return value(layer.inputs[input], inside);
       for (std::size_t axis = 0; axis < axis_count; ++axis)
         lies_there =
             lies_there && inside[axis] >= 0 && inside[axis] < layer.input_shape(input).extent[axis];
       if (lies_there) return value(layer.inputs[input], inside);
+      if (pad) return pad->value;
     }
     return 0;
   }
@@ -142,7 +153,7 @@ class SymbolicValues {
       for (int rank = 0; rank < grid_of(consumer).grid.ranks(); ++rank) {
         if (representative(consumer, input, rank) != rank) continue;
         for_each_element(of(consumer).inputs[input].region(rank), [&](const Element& element) {
-          gradient[position_in(whole(shape), element)] +=
+          gradient[position_in(whole(shape), wrapped(shape, element))] +=
               contribution(consumer, input, rank, element);
         });
       }

@@ -89,6 +89,14 @@ def average_pool(a, x, p, _):
     return sums(x[0]) / (taps if a["count_padding"] else sums(torch.ones_like(x[0])))
 
 
+def pad(a, x, p, _):
+    if a["mode"] == "constant":
+        return padded(x[0], a["windows"], a["value"])
+    sides = [side for w in reversed(a["windows"]) for side in w["padding"]]
+    mode = {"edge": "replicate", "wrap": "circular"}.get(a["mode"], a["mode"])
+    return F.pad(x[0], sides, mode=mode)
+
+
 def upsample(a, x, p, _):
     extents, sizes = a["sizes"]
     how = {"size": sizes}
@@ -180,7 +188,7 @@ KINDS = {
     "dice_loss": dice_loss,
     "transposed_convolution": transposed_convolution,
     "concat": lambda a, x, p, run: torch.cat(x, 1),
-    "pad": lambda a, x, p, run: padded(x[0], a["windows"]),
+    "pad": pad,
     "upsample": upsample,
 }
 

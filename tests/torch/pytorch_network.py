@@ -124,12 +124,12 @@ class Resized(nn.Module):
 class Padded(nn.Module):
     """A layer behind padding whose two sides of an axis may differ; PyTorch pads both alike."""
 
-    def __init__(self, padding, layer, value=0.0):
+    def __init__(self, padding, layer, value=0.0, mode="constant"):
         super().__init__()
-        self.padding, self.layer, self.value = for_pad(padding), layer, value
+        self.padding, self.layer, self.value, self.mode = for_pad(padding), layer, value, mode
 
     def forward(self, x):
-        return self.layer(F.pad(x, self.padding, value=self.value))
+        return self.layer(F.pad(x, self.padding, mode=self.mode, value=self.value))
 
 
 class Cropped(nn.Module):
@@ -370,7 +370,10 @@ class Builder:
         return nn.Dropout(layer.get("probability", 0.5))
 
     def pad(self, layer, _):
-        return Padded(sides(layer["padding"], self.axes), nn.Identity())
+        mode = layer.get("padding_mode", "constant")
+        value = layer.get("value", 0.0) if mode == "constant" else None
+        mode = {"edge": "replicate", "wrap": "circular"}.get(mode, mode)
+        return Padded(sides(layer["padding"], self.axes), nn.Identity(), value, mode)
 
     def upsample(self, layer, _):
         return Resized(layer)

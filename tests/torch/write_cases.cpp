@@ -112,6 +112,18 @@ const Case cases[] = {
     {"pad 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
        return net.pad(x, {pair, odd, even});
      })},
+    {"pad with a number", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.pad(x, {Window{}, even, pair}, PaddingMode::Constant, 1.5);
+     })},
+    {"pad with the ends", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.pad(x, {pair, odd, even}, PaddingMode::Edge);
+     })},
+    {"pad with reflections", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.pad(x, {pair, odd, even}, PaddingMode::Reflect);
+     })},
+    {"pad around", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.pad(x, {pair, odd, even}, PaddingMode::Wrap);
+     })},
     {"upsample nearest", {5, 1, 7, 8}, one([](auto& net, auto x) {
        return net.upsample(x, {1, 2, 3}, false);
      })},
@@ -253,6 +265,8 @@ Json describe(const Network& network, const Layer& layer) {
                  {"kind", name_of(layer.type())},
                  {"inputs", inputs},
                  {"windows", windows}};
+  if (const auto* own = std::get_if<PadLayer>(&layer.attributes))
+    described["mode"] = padding_mode_names[static_cast<std::size_t>(own->mode)];
   if (const auto* own = std::get_if<UpsampleLayer>(&layer.attributes)) {
     const auto positions = [](const Shape& shape) {
       return Json{shape[Axis::D], shape[Axis::H], shape[Axis::W]};

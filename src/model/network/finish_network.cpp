@@ -255,8 +255,32 @@ Shape output_shape(const Layer& layer) {
   return output;
 }
 
+/// Checks that a padding that adds elements of the input has them.
+void check_padding_mode(const Layer& layer) {
+  const auto& own = layer.as<PadLayer>();
+  if (own.mode == PaddingMode::Constant) return;
+  const std::string_view mode = padding_mode_names[static_cast<std::size_t>(own.mode)];
+  if (own.channel_padding != std::array<std::int64_t, 2>{} || own.value != 0)
+    throw Complaint{
+        fmt::format("expected neither channel_padding nor value with the padding_mode {}", mode)};
+  for (const Axis axis : spatial_axes) {
+    const Window& window = own.windows[static_cast<std::size_t>(spatial_index(axis))];
+    const std::int64_t extent = layer.input[axis],
+                       most = own.mode == PaddingMode::Edge      ? largest_extent
+                              : own.mode == PaddingMode::Reflect ? extent - 1
+                                                                 : extent;
+    for (const std::int64_t padding : {window.pad_before, window.pad_after})
+      if (padding < 0 || padding > most)
+        throw Complaint{fmt::format(
+            "expected padding from 0 to {} along {}, which has {} positions, with the padding_mode "
+            "{}, found {}",
+            most, axis_names[static_cast<std::size_t>(axis)], extent, mode, padding)};
+  }
+}
+
 /// Checks attributes that depend on each other or on shapes. A schema cannot check these.
 void check_attributes(const Layer& layer) {
+  if (layer.kind == LayerKind::Pad) check_padding_mode(layer);
   if (layer.kind == LayerKind::GroupNorm &&
       (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0)) {
     throw Complaint{

@@ -32,6 +32,14 @@ const Windows& Layer::windows() const {
 
 std::array<Scale, 3> Layer::scales() const {
   std::array<Scale, 3> scales;
+  if (const auto* pad = std::get_if<PadLayer>(&attributes);
+      pad && pad->mode != PaddingMode::Constant) {
+    const Ends ends = pad->mode == PaddingMode::Edge      ? Ends::Clamp
+                      : pad->mode == PaddingMode::Reflect ? Ends::Mirror
+                                                          : Ends::Wrap;
+    for (std::size_t i = 0; i < scales.size(); ++i)
+      scales[i] = {.start = -pad->windows[i].pad_before, .ends = ends};
+  }
   const auto* own = std::get_if<UpsampleLayer>(&attributes);
   if (!own) return scales;
   for (const Axis axis : spatial_axes) {
@@ -86,6 +94,12 @@ Shape Layer::weights() const {
 
 Shape Layer::input_shape(std::size_t index) const {
   return input_shapes.empty() ? input : input_shapes[index];
+}
+
+bool Layer::resamples() const {
+  const auto* pad = std::get_if<PadLayer>(&attributes);
+  return kind == LayerKind::Upsample ||
+         (pad && (pad->mode == PaddingMode::Edge || pad->mode == PaddingMode::Reflect));
 }
 
 std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
@@ -170,7 +184,13 @@ double Layer::longest_sum() const {
     case LayerKind::SoftmaxCrossEntropy:
     case LayerKind::MeanSquaredError:
     case LayerKind::Concat:
-    case LayerKind::Pad: return 1;
+    case LayerKind::Pad: {
+      double terms = 1;  // copies of an element, most of them at a corner
+      if (as<PadLayer>().mode == PaddingMode::Edge)
+        for (const Window& window : windows())
+          terms *= static_cast<double>(1 + std::max(window.pad_before, window.pad_after));
+      return terms;
+    }
     case LayerKind::Upsample:
       return std::max(1.0, static_cast<double>(output.elements() / input.elements()));
   }

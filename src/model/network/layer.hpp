@@ -41,11 +41,12 @@ struct Layer {
     return const_cast<Attributes&>(std::as_const(*this).as<Attributes>());
   }
   // Attributes that several families have. Kinds without the attribute return a neutral value.
-  const Windows& windows() const;       ///< own in kinds with has_window(), else kernels of 1
-  std::array<Scale, 3> scales() const;  ///< the maps of an Upsample, else identities
-  std::int64_t filters() const;         ///< own in contractions, else 0
-  bool bias() const;                    ///< own in contractions, else false
-  std::int64_t groups() const;          ///< own in convolutions and normalizations, else 1
+  const Windows& windows() const;  ///< own in kinds with has_window(), else kernels of 1
+  /// The maps of an Upsample, or of a Pad that adds elements of its input; else identities.
+  std::array<Scale, 3> scales() const;
+  std::int64_t filters() const;  ///< own in contractions, else 0
+  bool bias() const;             ///< own in contractions, else false
+  std::int64_t groups() const;   ///< own in convolutions and normalizations, else 1
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }
@@ -64,6 +65,10 @@ struct Layer {
   Shape weights() const;
   /// Shape of the output of producer number `input`.
   Shape input_shape(std::size_t input) const;
+  /// Whether output elements are elements of the input, or mixes of them, that scales() selects:
+  /// Upsample, and a Pad that repeats or reflects the ends. A Pad that wraps around is none, since
+  /// its input arrives with the elements from the other end.
+  bool resamples() const;
   /// Whether Binary reads each element of an input at several positions along an axis.
   bool repeats(std::size_t which, Axis axis) const {
     return kind == LayerKind::Binary && input_shape(which)[axis] < output[axis];

@@ -65,14 +65,23 @@ struct PoolLayer {
   friend bool operator==(const PoolLayer&, const PoolLayer&) = default;
 };
 
-/// Adds zeros at the ends of the axes. Where a number is negative, elements are cut off instead.
+/// What a Pad adds: a constant; the end's element again (edge); the elements inside the end, in
+/// reverse order (reflect); or the elements from the other end (wrap: a circle of longitude).
+enum class PaddingMode : std::uint8_t { Constant, Edge, Reflect, Wrap };
+inline constexpr std::array<std::string_view, 4> padding_mode_names{"constant", "edge", "reflect",
+                                                                    "wrap"};
+
+/// Adds elements at the ends of the axes. Where a number is negative, elements are cut off instead.
 struct PadLayer {
   Windows windows{};  ///< each has a kernel of extent 1 and the layer's padding
   std::array<std::int64_t, 2> channel_padding{};  ///< before the first channel, behind the last
+  PaddingMode mode = PaddingMode::Constant;       ///< otherwise no number is negative
+  double value = 0;                               ///< the constant
 
   static constexpr auto fields() {
     return std::tuple(Field{"windows", &PadLayer::windows},
-                      Field{"channel_padding", &PadLayer::channel_padding});
+                      Field{"channel_padding", &PadLayer::channel_padding},
+                      Field{"padding_mode", &PadLayer::mode}, Field{"value", &PadLayer::value});
   }
   friend bool operator==(const PadLayer&, const PadLayer&) = default;
 };

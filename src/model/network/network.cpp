@@ -145,14 +145,23 @@ double constant(const Layer& layer, PointwiseFunction function, std::size_t whic
                                   : usual_constants(function)[which];
 }
 
+/// Returns, as text, the attributes that differ from the usual ones.
+std::string text_of(const PadLayer& own) {
+  const PadLayer usual;
+  std::string text;
+  if (own.channel_padding != usual.channel_padding)
+    text += fmt::format(" channel_padding {}", fmt::join(own.channel_padding, ","));
+  if (own.mode != usual.mode)
+    text += fmt::format(" {}", padding_mode_names[static_cast<std::size_t>(own.mode)]);
+  if (own.value != usual.value) text += fmt::format(" value {}", own.value);
+  return text;
+}
+
 /// Returns, as text, the layer's constants that differ from the usual ones. The constants of
 /// LeakyRelu, Elu and Clip are left out, because fingerprint() lists them for every layer.
 std::string other_constants(const Layer& layer) {
   using enum PointwiseFunction;
-  if (const auto* pad = std::get_if<PadLayer>(&layer.attributes))
-    return pad->channel_padding == PadLayer{}.channel_padding
-               ? ""
-               : fmt::format(" channel_padding {}", fmt::join(pad->channel_padding, ","));
+  if (const auto* pad = std::get_if<PadLayer>(&layer.attributes)) return text_of(*pad);
   const auto* pointwise = std::get_if<Activation>(&layer.attributes);
   if (!pointwise) return "";
   const PointwiseFunction function = pointwise->function;

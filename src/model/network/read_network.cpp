@@ -50,7 +50,8 @@ Keys keys_of(LayerType type) {
     case LayerKind::Add:
     case LayerKind::Concat:
     case LayerKind::Binary: return {{"inputs"}, {}};
-    case LayerKind::Pad: return {{"padding"}, {"input", "channel_padding"}};
+    case LayerKind::Pad:
+      return {{"padding"}, {"input", "channel_padding", "padding_mode", "value"}};
     case LayerKind::Upsample:
       return {{}, {"input", "scale", "size", "mode", "coordinates", "rounding"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
@@ -276,6 +277,9 @@ class Reader {
       windows[place(axis)] = read_window(json, type.kind, axis);
   }
 
+  void read_value(const Json& json, LayerType, const char* key, PaddingMode& value) const {
+    read_name(json, key, padding_mode_names, value);
+  }
   void read_value(const Json& json, LayerType, const char* key, Coordinates& value) const {
     read_name(json, key, coordinates_names, value);
   }

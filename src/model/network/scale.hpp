@@ -1,7 +1,7 @@
 #pragma once
-// The map of an upsampling along one dimension, from positions of the output to positions of the
-// input. Its numbers are integers, so that no rounding decides which element is read.
-// partition/halo.hpp says which input interval an output interval needs.
+// The map of an upsampling or a padding along one dimension, from positions of the output to
+// positions of the input. Its numbers are integers, so that no rounding decides which element is
+// read. partition/halo.hpp says which input interval an output interval needs.
 #include <array>
 #include <cstdint>
 #include <numeric>
@@ -12,21 +12,39 @@
 
 namespace stratplan {
 
+/// What is read at a position beyond the first or last input element:
+///   Clamp   the end's element: A A A B C C C around A B C
+///   Mirror  the element as far inside the end: C B A B C B A. Requires a position less than an
+///           extent beyond the end
+///   Wrap    the element at the position modulo the extent: B C A B C A B
+enum class Ends : std::uint8_t { Clamp, Mirror, Wrap };
+
+/// Returns the position of the input element that is read for position `at`.
+constexpr std::int64_t inside(Ends ends, std::int64_t at, std::int64_t extent) {
+  if (at >= 0 && at < extent) return at;
+  if (ends == Ends::Clamp) return at < 0 ? 0 : extent - 1;
+  if (ends == Ends::Mirror) return at < 0 ? -at : 2 * (extent - 1) - at;
+  return (at % extent + extent) % extent;
+}
+
 /// Output position p lies at position (step * p + start) / unit of the input, where positions count
 /// from the centre of the first element. Nearest mode copies the element at that position, rounded
-/// down. Linear mode interpolates between the two elements around the position. Beyond the ends,
-/// the first or last element is used. In a local piece, positions count from the first elements of
-/// the piece.
+/// down. Linear mode interpolates between the two elements around the position. In a local piece,
+/// positions count from the first elements of the piece.
 struct Scale {
   std::int64_t step = 1;   ///< at least 1
   std::int64_t start = 0;  ///< may be negative
   std::int64_t unit = 1;   ///< at least 1
   bool linear = false;     ///< linear mode; else nearest mode
+  Ends ends = Ends::Clamp;
 
+  /// Whether each output lies at the input of its own number. `ends` may matter nevertheless, if
+  /// there are more outputs than inputs.
   constexpr bool is_identity() const { return step == unit && start == 0; }
   static constexpr auto fields() {
     return std::tuple(Field{"step", &Scale::step}, Field{"start", &Scale::start},
-                      Field{"unit", &Scale::unit}, Field{"linear", &Scale::linear});
+                      Field{"unit", &Scale::unit}, Field{"linear", &Scale::linear},
+                      Field{"ends", &Scale::ends});
   }
   friend constexpr bool operator==(const Scale&, const Scale&) = default;
   friend constexpr auto operator<=>(const Scale&, const Scale&) = default;
@@ -41,7 +59,7 @@ constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 /// of the second one. `before` equals `after` if only one element is read.
 struct Mixture {
   std::int64_t before = 0,
-               after = 0;  ///< both may lie beyond an end; the end's element is then used
+               after = 0;  ///< both may lie beyond an end; inside() then says what is read
   double share = 0;        ///< weight of `after`; the weight of `before` is 1 - share
   friend constexpr bool operator==(const Mixture&, const Mixture&) = default;
 };
@@ -59,7 +77,7 @@ constexpr Mixture mixture(const Scale& scale, std::int64_t position) {
 ///   half_pixel_symmetric  the same, moved so that the centres of both tensors coincide
 ///   tf_half_pixel_for_nn  (p + 1/2) / ratio
 ///   asymmetric            p / ratio
-///   align_corners         p * (inputs - 1) / (outputs - 1), or at 0 if there is one output position
+///   align_corners         p * (inputs - 1) / (outputs - 1), or at 0 if there is one output
 enum class Coordinates : std::uint8_t {
   HalfPixel,
   PyTorchHalfPixel,
@@ -72,8 +90,8 @@ inline constexpr std::array<std::string_view, 6> coordinates_names{
     "half_pixel",           "pytorch_half_pixel", "half_pixel_symmetric",
     "tf_half_pixel_for_nn", "asymmetric",         "align_corners"};
 
-/// How nearest mode rounds a position, as ONNX names the choices. The first two round to the nearest
-/// integer, and halves down or up.
+/// How nearest mode rounds a position, as ONNX names the choices. The first two round to the
+/// nearest integer, and halves down or up.
 enum class Rounding : std::uint8_t { PreferFloor, PreferCeil, Floor, Ceil };
 inline constexpr std::array<std::string_view, 4> rounding_names{
     "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};

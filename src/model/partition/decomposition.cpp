@@ -43,8 +43,11 @@ Dim dim_of(Axis axis) { return spatial_dims[static_cast<std::size_t>(spatial_ind
 }  // namespace
 
 std::array<Window, 3> iteration_windows(const Layer& layer) {
-  if (layer.kind != LayerKind::FullyConnected) return layer.windows();
   std::array<Window, 3> windows;
+  if (const auto* pad = std::get_if<PadLayer>(&layer.attributes);
+      pad && pad->mode != PaddingMode::Constant)
+    return windows;  // Layer::scales() says what is read
+  if (layer.kind != LayerKind::FullyConnected) return layer.windows();
   for (const Axis axis : spatial_axes)
     windows[static_cast<std::size_t>(spatial_index(axis))].kernel = layer.input[axis];
   return windows;

@@ -84,16 +84,22 @@ Interval Needed::unclipped(Axis axis, Interval positions) const {
   if (!is_spatial(axis)) return positions;
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   if (transposed) return reading_unclipped(windows[i], positions);
-  return scales[i].is_identity() ? needed_unclipped(windows[i], positions)
-                                 : needed(scales[i], positions, tensor[axis]);
+  if (scales[i].is_identity() && iteration.shape[axis] == tensor[axis])
+    return needed_unclipped(windows[i], positions);
+  if (windows[i] != Window{}) return needed_unclipped(windows[i], positions);
+  return needed(scales[i], positions, tensor[axis]);
 }
 
-Interval Needed::region(Axis axis, int rank) const {
-  return intersect(unclipped(axis, iteration.owned(axis, rank)), {0, tensor[axis]});
+Interval Needed::ascending(Axis axis, Interval positions) const {
+  if (!mirrors(axis)) return intersect(unclipped(axis, positions), {0, tensor[axis]});
+  Scale scale = scales[static_cast<std::size_t>(spatial_index(axis))];
+  scale.ends = Ends::Clamp;
+  return needed(scale, positions, tensor[axis]);
 }
 
-Interval Needed::region(Axis axis, const std::array<int, dim_count>& indices) const {
-  return intersect(unclipped(axis, iteration.owned(axis, indices)), {0, tensor[axis]});
+Interval Needed::region(Axis axis, Interval positions) const {
+  const Interval read = unclipped(axis, positions);
+  return wraps(axis) ? read : intersect(read, {0, tensor[axis]});
 }
 
 Region Needed::region(int rank) const {

@@ -77,17 +77,33 @@ struct Needed {
   /// the iteration space then needs the tensor's positions whose windows reach the block.
   bool transposed = false;
 
+  /// Whether the tensor continues at its other end. Ranks then read intervals that reach beyond it.
+  bool wraps(Axis axis) const { return has_ends(axis, Ends::Wrap); }
+  /// Whether positions beyond an end are mirrored at that end.
+  bool mirrors(Axis axis) const { return has_ends(axis, Ends::Mirror); }
   /// Returns the interval of the tensor that `positions` of the iteration space read. The interval
-  /// may reach beyond the tensor. Its ends ascend with the positions.
+  /// may reach beyond the tensor. Its ends ascend with the positions, unless positions are
+  /// mirrored.
   Interval unclipped(Axis axis, Interval positions) const;
+  /// Returns an interval within the tensor whose ends ascend with the positions. It is part of what
+  /// `positions` read, and all of it unless positions are mirrored or wrap around.
+  Interval ascending(Axis axis, Interval positions) const;
 
-  /// The interval, within the tensor, that a rank reads along an axis.
-  Interval region(Axis axis, int rank) const;
+  /// The interval that a rank reads along an axis, within the tensor unless that wraps around.
+  Interval region(Axis axis, int rank) const { return region(axis, iteration.owned(axis, rank)); }
   Region region(int rank) const;
-  /// The interval, within the tensor, that ranks with these block indices read along an axis.
-  Interval region(Axis axis, const std::array<int, dim_count>& indices) const;
+  /// The same for ranks with these block indices.
+  Interval region(Axis axis, const std::array<int, dim_count>& indices) const {
+    return region(axis, iteration.owned(axis, indices));
+  }
 
   friend bool operator==(const Needed&, const Needed&) = default;
+
+ private:
+  bool has_ends(Axis axis, Ends ends) const {
+    return is_spatial(axis) && scales[static_cast<std::size_t>(spatial_index(axis))].ends == ends;
+  }
+  Interval region(Axis axis, Interval positions) const;
 };
 
 }  // namespace stratplan

@@ -26,24 +26,4 @@ Window local_transposed_window(const Window& window, Interval output, std::int64
   return local;
 }
 
-Interval reading(const Scale& scale, Interval input, std::int64_t input_extent,
-                 std::int64_t output_extent) {
-  if (input.empty()) return {};
-  // Ends of needed intervals ascend with the output position, so a bisection finds where they pass
-  // an end of `input`.
-  const auto first_with = [&](const auto& holds) {
-    std::int64_t begin = 0, end = output_extent;
-    while (begin < end) {
-      const std::int64_t middle = begin + (end - begin) / 2;
-      if (holds(needed(scale, {middle, middle + 1}, input_extent)))
-        end = middle;
-      else
-        begin = middle + 1;
-    }
-    return begin;
-  };
-  return {first_with([&](Interval read) { return read.end > input.begin; }),
-          first_with([&](Interval read) { return read.begin >= input.end; })};
-}
-
 }  // namespace stratplan

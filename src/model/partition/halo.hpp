@@ -70,18 +70,28 @@ Interval reading_unclipped(const Window& window, Interval input);
 /// The part of reading_unclipped() within the output: the adjoint of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
-/// Returns the input interval from which an upsampling computes output positions [begin, end). The
-/// interval includes positions that a reduction skips before the next output position, as reach()
-/// does. Requires that `output` is not empty; then the interval is not empty either, because
-/// positions beyond an end read the end's element.
+/// Returns the input interval from which an upsampling, or a padding with elements of the input,
+/// computes output positions [begin, end). The interval includes positions that a reduction skips
+/// before the next output position, as reach() does, and an end at which positions are mirrored.
+/// Where the input wraps around, the interval reaches below 0 or beyond the extent; otherwise it
+/// does not. Requires that `output` is not empty; then the interval is not empty either.
+///
+/// Worked table: a 5-wide input, padding 3 and 1, so a 9-wide output, on 3 ranks.
+///   rank  owns output  positions  edge needs  reflect needs     wrap needs
+///   0     [0,3)        [-3,0)     [0,1)       [0,4): 3 2 1      [-3,0): 2 3 4
+///   1     [3,6)        [0,3)      [0,3)       [0,3)             [0,3)
+///   2     [6,9)        [3,6)      [3,5)       [3,5): 3 4 3      [3,6): 3 4 0
 constexpr Interval needed(const Scale& scale, Interval output, std::int64_t input_extent) {
-  const auto inside = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at, 0, input_extent - 1);
-  };
-  return {inside(mixture(scale, output.begin).before),
-          std::max(inside(mixture(scale, output.end - 1).after),
-                   inside(mixture(scale, output.end).before - 1)) +
-              1};
+  const std::int64_t first = mixture(scale, output.begin).before,
+                     last = mixture(scale, output.end - 1).after;
+  if (scale.ends == Ends::Wrap) return {first, last + 1};
+  const auto clamped = [&](std::int64_t at) { return inside(Ends::Clamp, at, input_extent); };
+  Interval read{clamped(first),
+                std::max(clamped(last), clamped(mixture(scale, output.end).before - 1)) + 1};
+  if (scale.ends == Ends::Mirror && first < 0) read.end = std::max(read.end, clamped(-first) + 1);
+  if (scale.ends == Ends::Mirror && last >= input_extent)
+    read.begin = std::min(read.begin, clamped(inside(Ends::Mirror, last, input_extent)));
+  return read;
 }
 
 /// Returns `scale` for a dense local buffer that holds exactly needed(). The buffer ends where the
@@ -91,10 +101,6 @@ constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t in
   local.start += scale.step * output.begin - scale.unit * needed(scale, output, input_extent).begin;
   return local;
 }
-
-/// Returns the output positions of an upsampling whose needed() overlaps `input`.
-Interval reading(const Scale& scale, Interval input, std::int64_t input_extent,
-                 std::int64_t output_extent);
 
 /// Returns the window of a transposed convolution over two dense local buffers. One buffer holds
 /// exactly a block of outputs, the other exactly the inputs that the block needs. In a transposed

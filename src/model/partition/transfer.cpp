@@ -13,9 +13,10 @@ using Indices = std::array<int, dim_count>;
 
 /// The part of a block along one axis that overlaps a given interval.
 struct Piece {
-  Indices index{};  ///< the block's index along each dimension of `by`
-  Interval overlap;
-  DimList by;  ///< the dimensions that split the axis
+  Indices index{};         ///< the block's index along each dimension of `by`
+  Interval overlap;        ///< within the tensor
+  DimList by;              ///< the dimensions that split the axis
+  std::int64_t shift = 0;  ///< Transfer::shift along the axis
 };
 using Pieces = std::array<std::vector<Piece>, axis_count>;
 
@@ -52,6 +53,31 @@ std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wa
   return pieces;
 }
 
+/// Calls visit(shift) for each multiple of the extent by which a tensor that wraps around is
+/// shifted where `read` overlaps it.
+template <class Visit>
+void for_each_turn(Interval read, std::int64_t extent, Visit&& visit) {
+  for (std::int64_t shift = floor_divide(read.begin, extent) * extent; shift < read.end;
+       shift += extent)
+    visit(shift);
+}
+
+/// As above. `wanted` may reach beyond the tensor if that wraps around.
+std::vector<Piece> owners_along(const Distribution& home, const Needed& needed_by, Axis axis,
+                                Interval wanted) {
+  if (!needed_by.wraps(axis)) return owners_along(home, axis, wanted);
+  std::vector<Piece> all;
+  for_each_turn(wanted, home.shape[axis], [&](std::int64_t shift) {
+    for (Piece& piece : owners_along(home, axis,
+                                     intersect(Interval{wanted.begin - shift, wanted.end - shift},
+                                               {0, home.shape[axis]}))) {
+      piece.shift = shift;
+      all.push_back(piece);
+    }
+  });
+  return all;
+}
+
 /// Returns the blocks of the consumer's iteration space, along an axis, that need part of `owned`.
 std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval owned) {
   if (!is_spatial(axis)) {
@@ -69,45 +95,60 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
   const std::int64_t extent = needed_by.iteration.shape[axis],
                      quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
-  // Blocks ascend, and so do the intervals that they need. A bisection finds the first block whose
-  // interval ends behind owned.begin.
-  const auto needs = [&](int i) {
+  const auto needs = [&](std::int64_t i) {
     return needed_by.unclipped(axis, block(extent, parts, i, quantum));
   };
-  int first = 0;
-  for (int count = parts; count > 0;) {
-    const int half = count / 2;
-    if (needs(first + half).end <= owned.begin) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
   std::vector<Piece> pieces;
-  for (int i = first; i < parts && needs(i).begin < owned.end; ++i) {
-    Piece piece{{}, intersect(needs(i), owned), by};
+  const auto add = [&](int i, std::int64_t shift) {
+    const Interval read = needs(i);
+    Piece piece{{}, intersect(Interval{read.begin - shift, read.end - shift}, owned), by, shift};
     if (!by.empty()) at(piece.index, by.front()) = i;
     if (!piece.overlap.empty()) pieces.push_back(piece);
+  };
+  if (needed_by.mirrors(axis)) {  // the intervals do not ascend at the ends
+    for (int i = 0; i < parts; ++i) add(i, 0);
+    return pieces;
   }
+  // Blocks ascend, and so do the intervals that they need. A bisection finds the first block whose
+  // interval ends behind owned.begin.
+  const auto add_all = [&](std::int64_t shift) {
+    const Interval wanted{owned.begin + shift, owned.end + shift};
+    int first = 0;
+    for (int count = parts; count > 0;) {
+      const int half = count / 2;
+      if (needs(first + half).end <= wanted.begin) {
+        first += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
+    }
+    for (int i = first; i < parts && needs(i).begin < wanted.end; ++i) add(i, shift);
+  };
+  if (needed_by.wraps(axis))
+    for_each_turn({needs(0).begin, needs(parts - 1).end}, needed_by.tensor[axis], add_all);
+  else
+    add_all(0);
   return pieces;
 }
 
-/// Calls `visit(indices, region)` for each combination of one piece per axis.
+/// Calls `visit(indices, transfer)` for each combination of one piece per axis. The transfer has a
+/// region and a shift.
 template <class Visit>
 void for_each_combination(const Pieces& pieces, Visit&& visit) {
-  const std::function<void(std::size_t, const Indices&, const Region&)> descend =
-      [&](std::size_t axis, const Indices& indices, const Region& region) {
-        if (axis == axis_count) return visit(indices, region);
+  const std::function<void(std::size_t, const Indices&, const Transfer&)> descend =
+      [&](std::size_t axis, const Indices& indices, const Transfer& box) {
+        if (axis == axis_count) return visit(indices, box);
         for (const Piece& piece : pieces[axis]) {
           Indices extended = indices;
           for (std::size_t d = 0; d < dim_count; ++d) extended[d] += piece.index[d];
-          Region narrowed = region;
-          narrowed.interval[axis] = piece.overlap;
+          Transfer narrowed = box;
+          narrowed.region.interval[axis] = piece.overlap;
+          narrowed.shift[axis] = piece.shift;
           descend(axis + 1, extended, narrowed);
         }
       };
-  descend(0, Indices{}, Region{});
+  descend(0, Indices{}, Transfer{});
 }
 
 /// Returns the job's rank that sends the block to `rank`. Several ranks hold the block, one per
@@ -123,10 +164,11 @@ int nearest_copy(const Distribution& tensor, Indices block_index, const DimList&
   return holders[static_cast<std::size_t>(rank) % holders.size()];
 }
 
-Pieces owners(const Distribution& home, const Region& wanted) {
+Pieces owners(const Distribution& home, const Needed& needed, int reader) {
+  const Region wanted = needed.region(reader);
   Pieces pieces;
   for (const Axis axis : all_axes)
-    pieces[static_cast<std::size_t>(axis)] = owners_along(home, axis, wanted[axis]);
+    pieces[static_cast<std::size_t>(axis)] = owners_along(home, needed, axis, wanted[axis]);
   return pieces;
 }
 
@@ -137,15 +179,15 @@ Pieces readers(const Needed& needed, const Region& owned) {
   return pieces;
 }
 
-/// Calls `visit(rank, region)` for every rank that reads part of `owned`. Ranks that differ only
+/// Calls `visit(rank, transfer)` for every rank that reads part of `owned`. Ranks that differ only
 /// along `copies` are each visited.
 template <class Visit>
 void for_each_reader(const Needed& needed, const Region& owned, const DimList& copies,
                      Visit&& visit) {
-  for_each_combination(readers(needed, owned), [&](const Indices& indices, const Region& region) {
+  for_each_combination(readers(needed, owned), [&](const Indices& indices, const Transfer& box) {
     for (const int rank :
          needed.iteration.grid.group(needed.iteration.grid.rank_at(indices), copies))
-      visit(rank, region);
+      visit(rank, box);
   });
 }
 
@@ -170,11 +212,22 @@ void check_ranks(const Distribution& home, const Needed& needed) {
       needed.iteration.grid.text(), needed.iteration.ranks.text());
 }
 
+/// Sorts by the peer, then by the place where the consumer reads the region.
 void sort(TransferList& list) {
-  std::sort(list.receives.begin(), list.receives.end(),
-            [](const Transfer& a, const Transfer& b) { return a.from < b.from; });
-  std::sort(list.sends.begin(), list.sends.end(),
-            [](const Transfer& a, const Transfer& b) { return a.to < b.to; });
+  const auto sort_by = [](std::vector<Transfer>& transfers, int Transfer::*peer) {
+    std::sort(transfers.begin(), transfers.end(), [&](const Transfer& a, const Transfer& b) {
+      if (a.*peer != b.*peer) return a.*peer < b.*peer;
+      const Region first = a.read(), second = b.read();
+      return std::ranges::lexicographical_compare(first.interval, second.interval, {},
+                                                  &Interval::begin, &Interval::begin);
+    });
+  };
+  sort_by(list.receives, &Transfer::from);
+  sort_by(list.sends, &Transfer::to);
+}
+
+Transfer between(int from, int to, const Transfer& box) {
+  return {from, to, box.region, box.shift};
 }
 
 }  // namespace
@@ -186,18 +239,18 @@ TransferList enumerate(const Distribution& home, const Needed& needed, int rank)
   TransferList list;
   if (reads >= 0)
     for_each_combination(
-        owners(home, needed.region(reads)), [&](const Indices& indices, const Region& region) {
-          list.receives.push_back({nearest_copy(home, indices, copies, rank), rank, region});
+        owners(home, needed, reads), [&](const Indices& indices, const Transfer& box) {
+          list.receives.push_back(between(nearest_copy(home, indices, copies, rank), rank, box));
         });
   if (owns >= 0) {
     Indices own{};
     for (const Dim dim : home.dims_with(Role::Block)) at(own, dim) = home.grid.index(dim, owns);
     const DimList all_copies = joined(needed.iteration.dims_with(Role::Gathered),
                                       needed.iteration.dims_with(Role::Redundant));
-    for_each_reader(needed, home.owned(owns), all_copies, [&](int place, const Region& region) {
+    for_each_reader(needed, home.owned(owns), all_copies, [&](int place, const Transfer& box) {
       const int reader = needed.iteration.ranks.of_job(place);
       if (nearest_copy(home, own, copies, reader) == rank)
-        list.sends.push_back({rank, reader, region});
+        list.sends.push_back(between(rank, reader, box));
     });
   }
   sort(list);
@@ -217,15 +270,15 @@ TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, i
   const int reads = readers.place(rank), owns = home.place(rank);
   TransferList list;
   if (owns >= 0)
-    for_each_reader(needed, home.owned(owns), terms, [&](int place, const Region& region) {
-      list.receives.push_back({contributor(place, rank), rank, region});
+    for_each_reader(needed, home.owned(owns), terms, [&](int place, const Transfer& box) {
+      list.receives.push_back(between(contributor(place, rank), rank, box));
     });
   if (reads >= 0)
     for_each_combination(
-        owners(home, needed.region(reads)), [&](const Indices& indices, const Region& region) {
+        owners(home, needed, reads), [&](const Indices& indices, const Transfer& box) {
           for (const int owner :
                home.group(home.grid.rank_at(indices), home.dims_with(Role::Redundant)))
-            if (contributor(reads, owner) == rank) list.sends.push_back({rank, owner, region});
+            if (contributor(reads, owner) == rank) list.sends.push_back(between(rank, owner, box));
         });
   sort(list);
   return list;
@@ -288,17 +341,23 @@ std::int64_t as_number(const ProcessGrid& grid, const DimList& by, int level, In
 /// blocks' indices.
 ArrivalCounts::Groups ArrivalCounts::groups_along(Axis axis, int rank) const {
   const ProcessGrid& grid = senders().grid;
-  const std::vector<Piece> pieces = adjoint_
-                                        ? readers_along(needed_, axis, home_.owned(axis, rank))
-                                        : owners_along(home_, axis, needed_.region(axis, rank));
+  const std::vector<Piece> pieces =
+      adjoint_ ? readers_along(needed_, axis, home_.owned(axis, rank))
+               : owners_along(home_, needed_, axis, needed_.region(axis, rank));
   Groups groups(terms_.size());
-  for (std::size_t levels = 0; levels < groups.size(); ++levels)
-    for (const Piece& piece : pieces) {
-      Arrivals& group = groups[levels][as_number(grid, piece.by, static_cast<int>(levels),
-                                                 [&](Dim dim) { return at(piece.index, dim); })];
-      group.messages += 1;
-      group.elements += piece.overlap.size();
+  for (auto piece = pieces.begin(); piece != pieces.end(); ++piece) {
+    // Where the tensor wraps around, a message may hold several pieces of one block.
+    const bool begins =
+        !needed_.wraps(axis) || std::none_of(pieces.begin(), piece, [&](const Piece& before) {
+          return before.index == piece->index;
+        });
+    for (std::size_t levels = 0; levels < groups.size(); ++levels) {
+      Arrivals& group = groups[levels][as_number(grid, piece->by, static_cast<int>(levels),
+                                                 [&](Dim dim) { return at(piece->index, dim); })];
+      group.messages += begins ? 1 : 0;
+      group.elements += piece->overlap.size();
     }
+  }
   return groups;
 }
 

@@ -8,6 +8,12 @@
 //            to 2: [7,9) from 2 (self)
 //   adjoint  to 0: [0,3) from 0         to 1: [3,4) from 0, [3,6) from 1         to 2: [6,8) from
 //            1, [7,9) from 2
+//
+// Worked table: the same input, home H3, wrapped around by 2 on both sides, so 13 rows that are
+// read on H3: [-2,3), [3,7), [7,11). Row -2 is row 7, and row 9 is row 0.
+//   forward  to 0: [0,3) from 0 (self), [7,9) from 2 as [-2,0)
+//            to 1: [3,6) from 1 (self), [6,7) from 2
+//            to 2: [7,9) from 2 (self), [0,2) from 0 as [9,11)
 #include <array>
 #include <span>
 #include <unordered_map>
@@ -18,11 +24,18 @@
 namespace stratplan {
 
 /// A region, in the tensor's global coordinates, that moves from one of the job's ranks to another.
-/// Two ranks have at most one transfer per tensor and direction.
+/// Two ranks have at most one transfer per tensor and direction, unless the tensor wraps around.
+/// Transfers between two ranks travel in one message, in the order of the list, which is the same
+/// on both ranks.
 struct Transfer {
   int from = 0;
   int to = 0;
   Region region;
+  /// how far behind `region` the consumer reads it: multiples of the extents along which the
+  /// tensor wraps around
+  std::array<std::int64_t, axis_count> shift{};
+  /// The region in the coordinates of Needed::region().
+  Region read() const { return moved(region, shift); }
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cpu/kernels.hpp"
+#include "runtime/device/fill_pattern.hpp"
 
 namespace stratplan::cpu {
 namespace {
@@ -91,9 +92,18 @@ std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel) {
 }
 
 void fill(const Kernel& kernel, const KernelCall& call) {
+  const FillPattern pattern = fill_pattern(kernel);
+  constexpr std::int64_t length = sizeof(pattern.bytes);
   const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
-  in_parallel(bytes, 65536, [&](auto begin, auto end) {
-    std::memset(call.write<char>(0) + begin, 0, static_cast<std::size_t>(end - begin));
+  char* to = call.write<char>(0);
+  if (pattern.is_zero())
+    return in_parallel(bytes, 65536, [&](auto begin, auto end) {
+      std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));
+    });
+  in_parallel((bytes + length - 1) / length, 4096, [&](auto begin, auto end) {
+    for (auto i = begin; i < end; ++i)
+      std::memcpy(to + i * length, pattern.bytes.data(),
+                  static_cast<std::size_t>(std::min(length, bytes - i * length)));
   });
 }
 

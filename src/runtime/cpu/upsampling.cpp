@@ -1,7 +1,7 @@
-// Upsampling along rows of channels. Each written row gathers the rows that contribute to it, so
-// written rows are independent of each other. In the forward pass, an output element gathers one or
-// two input elements along each axis. In the backward pass, an input element gathers the output
-// elements that read it.
+// Upsampling, and padding with elements of the input, along rows of channels. Each written row
+// gathers the rows that contribute to it, so written rows are independent of each other. In the
+// forward pass, an output element gathers one or two input elements along each axis. In the
+// backward pass, an input element gathers the output elements that read it.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vectors.hpp"
 #include "runtime/device/tensor.hpp"
@@ -25,8 +25,8 @@ Gather gather_along(const Scale& scale, std::int64_t inputs, std::int64_t output
   };
   for (std::int64_t output = 0; output < outputs; ++output) {
     const Mixture mix = mixture(scale, output);
-    const std::int64_t before = std::clamp<std::int64_t>(mix.before, 0, inputs - 1),
-                       after = std::clamp<std::int64_t>(mix.after, 0, inputs - 1);
+    const std::int64_t before = inside(scale.ends, mix.before, inputs),
+                       after = inside(scale.ends, mix.after, inputs);
     if (before == after) {
       add(output, before, 1);
     } else {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/network/scale.hpp"
 #include "model/partition/interval.hpp"
 
 namespace stratplan {
@@ -24,7 +25,7 @@ constexpr std::int64_t row_begin(const Shape& shape, std::int64_t n, std::int64_
 
 /// Calls row(local, global, count) for each run of channels of `region`: `count` elements that
 /// start at element `local` of the region's own dense buffer and at element `global` of the whole
-/// tensor.
+/// tensor. Positions beyond the tensor are those at its other end.
 template <class Row>
 void for_each_row(const Region& region, const Shape& whole, Row row) {
   const std::int64_t count = region[Axis::C].size();
@@ -33,7 +34,12 @@ void for_each_row(const Region& region, const Shape& whole, Row row) {
     for (std::int64_t d = region[Axis::D].begin; d < region[Axis::D].end; ++d)
       for (std::int64_t h = region[Axis::H].begin; h < region[Axis::H].end; ++h)
         for (std::int64_t w = region[Axis::W].begin; w < region[Axis::W].end; ++w, local += count)
-          row(local, row_begin(whole, n, d, h, w) + region[Axis::C].begin, count);
+          row(local,
+              row_begin(whole, n, inside(Ends::Wrap, d, whole[Axis::D]),
+                        inside(Ends::Wrap, h, whole[Axis::H]),
+                        inside(Ends::Wrap, w, whole[Axis::W])) +
+                  region[Axis::C].begin,
+              count);
 }
 
 /// Converts a tensor from channels last to the logical order (N, C, D, H, W).

@@ -8,6 +8,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "runtime/device/tensor.hpp"
 
 namespace stratplan {
 namespace {
@@ -173,6 +174,43 @@ void FileData::read_sample(Array& array, const Region& region, std::int64_t samp
   to_channels_last(staging_.data(), channels, positions, into);
 }
 
+/// Reads one sample's region, which reaches beyond the tensor and so wraps around. Each part of the
+/// region within one copy of the tensor is read alone.
+void FileData::read_around(Array& array, const LoadOp& load, std::int64_t sample, float* into) {
+  Region all = load.region;
+  all[Axis::N] = {0, 1};
+  const std::int64_t channels = all[Axis::C].size();
+  std::array<std::vector<Interval>, 3> parts;  // of the region, along D, H, W
+  for (const Axis axis : spatial_axes) {
+    const std::int64_t extent = load.global[axis];
+    for (std::int64_t at = all[axis].begin; at < all[axis].end;) {
+      const std::int64_t turn = (floor_divide(at, extent) + 1) * extent;
+      parts[static_cast<std::size_t>(spatial_index(axis))].push_back(
+          {at, std::min(turn, all[axis].end)});
+      at = turn;
+    }
+  }
+  const auto within = [&](Axis axis, Interval part) {
+    const std::int64_t begin = inside(Ends::Wrap, part.begin, load.global[axis]);
+    return Interval{begin, begin + part.size()};
+  };
+  for (const Interval d : parts[0])
+    for (const Interval h : parts[1])
+      for (const Interval w : parts[2]) {
+        Region part = all;
+        part[Axis::D] = within(Axis::D, d), part[Axis::H] = within(Axis::H, h),
+        part[Axis::W] = within(Axis::W, w);
+        part_.resize(static_cast<std::size_t>(part.elements()));
+        read_sample(array, part, sample, part_.data());
+        const float* from = part_.data();
+        for (std::int64_t i = d.begin; i < d.end; ++i)
+          for (std::int64_t j = h.begin; j < h.end; ++j, from += w.size() * channels)
+            std::copy_n(from, w.size() * channels,
+                        into + row_begin(all.shape(), 0, i - all[Axis::D].begin,
+                                         j - all[Axis::H].begin, w.begin - all[Axis::W].begin));
+      }
+}
+
 /// Reads the labels in box_ into labels_, and checks them.
 void FileData::read_labels() {
   labels_.resize(static_cast<std::size_t>(elements_of(box_)));
@@ -222,8 +260,10 @@ std::span<const std::byte> FileData::load(const LoadOp& load, std::int64_t step)
       read_labels();
       std::ranges::transform(labels_, reinterpret_cast<std::int32_t*>(at),
                              [](std::int64_t label) { return static_cast<std::int32_t>(label); });
-    } else {
+    } else if (whole(load.global).contains(region)) {
       read_sample(array, region, sample, reinterpret_cast<float*>(at));
+    } else {
+      read_around(array, load, sample, reinterpret_cast<float*>(at));
     }
   }
   array.file->check_unchanged();

@@ -52,6 +52,7 @@ class FileData final : public DataSource {
   static Array open_array(const DataSetRequest& request, const LoadOp& load);
   void seek(const Array& array, const Region& region, std::int64_t sample);
   void read_sample(Array& array, const Region& region, std::int64_t sample, float* into);
+  void read_around(Array& array, const LoadOp& load, std::int64_t sample, float* into);
   void read_labels();
   void read_all_labels(std::size_t axis);
 
@@ -60,7 +61,7 @@ class FileData final : public DataSource {
   SampleOrder order_{{}};
   // Buffers are kept, so that only the first loads allocate memory.
   std::vector<std::byte> contents_;
-  std::vector<float> staging_;
+  std::vector<float> staging_, part_;
   std::vector<std::int64_t> labels_;  ///< the labels in box_
   std::vector<Interval> box_;         ///< the region to read, by axis of the file
 };

@@ -1,4 +1,5 @@
-// Copies between buffers of one type, fills with zeros, and conversions from F32 to 16-bit types.
+// Copies between buffers of one type, fills with a value, and conversions from F32 to 16-bit types.
+#include "runtime/device/fill_pattern.hpp"
 #include "runtime/device/float16.hpp"
 #include "runtime/reference/kernels.hpp"
 
@@ -33,8 +34,11 @@ void copy_region(const Kernel& kernel, const KernelCall& call) {
 }
 
 void fill(const Kernel& kernel, const KernelCall& call) {
-  std::fill_n(static_cast<std::byte*>(call.writes[0]), kernel.y.elements() * size_of(kernel.type),
-              std::byte{});
+  const FillPattern pattern = fill_pattern(kernel);
+  const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
+  for (std::int64_t i = 0; i < bytes; ++i)
+    static_cast<std::byte*>(call.writes[0])[i] =
+        pattern.bytes[static_cast<std::size_t>(i) % pattern.bytes.size()];
 }
 
 void convert(const Kernel& kernel, const KernelCall& call) {

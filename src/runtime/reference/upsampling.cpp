@@ -1,5 +1,5 @@
-// Upsampling. Each output element mixes input elements along D, H and W. The share of an input
-// element is the product of its shares along the axes.
+// Upsampling, and padding with elements of the input. Each output element mixes input elements
+// along D, H and W. The share of an input element is the product of its shares along the axes.
 #include <algorithm>
 
 #include "runtime/reference/kernels.hpp"
@@ -12,8 +12,9 @@ template <class Visit>
 void for_each_mixed(const Kernel& kernel, const Index& output, Visit visit) {
   const auto& scales = kernel.as<UpsampleAttributes>().scales;
   const auto at = [&](std::size_t axis) { return mixture(scales[axis], output[axis + 2]); };
-  const auto inside = [&](Axis axis, std::int64_t position) {
-    return std::clamp<std::int64_t>(position, 0, kernel.x[axis] - 1);
+  const auto read = [&](Axis axis, std::int64_t position) {
+    return inside(scales[static_cast<std::size_t>(spatial_index(axis))].ends, position,
+                  kernel.x[axis]);
   };
   const Mixture d = at(0), h = at(1), w = at(2);
   for (const bool d_after : {false, true})
@@ -21,9 +22,9 @@ void for_each_mixed(const Kernel& kernel, const Index& output, Visit visit) {
       for (const bool w_after : {false, true}) {
         const double share = (d_after ? d.share : 1 - d.share) * (h_after ? h.share : 1 - h.share) *
                              (w_after ? w.share : 1 - w.share);
-        const Index input{output[0], output[1], inside(Axis::D, d_after ? d.after : d.before),
-                          inside(Axis::H, h_after ? h.after : h.before),
-                          inside(Axis::W, w_after ? w.after : w.before)};
+        const Index input{output[0], output[1], read(Axis::D, d_after ? d.after : d.before),
+                          read(Axis::H, h_after ? h.after : h.before),
+                          read(Axis::W, w_after ? w.after : w.before)};
         visit(input, share);
       }
 }

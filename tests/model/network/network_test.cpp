@@ -286,8 +286,10 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
       {"name": "q", "kind": "pad", "padding": [2, [1, 0]]},
       {"name": "n", "kind": "upsample", "scale": [3, 1]},
       {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"},
-      {"name": "a", "kind": "upsample", "size": [15, 20], "mode": "linear", "coordinates": "align_corners"},
-      {"name": "r", "kind": "upsample", "scale": [[3, 2], [2, 3]], "coordinates": "asymmetric", "rounding": "ceil"},
+      {"name": "a", "kind": "upsample", "size": [15, 20], "mode": "linear",
+       "coordinates": "align_corners"},
+      {"name": "r", "kind": "upsample", "scale": [[3, 2], [2, 3]],
+       "coordinates": "asymmetric", "rounding": "ceil"},
       {"name": "b", "kind": "upsample", "scale": [[5, 11], 2], "size": [10, 27]})" +
            loss);
   for (const std::size_t i : {0, 1, 2})
@@ -462,6 +464,26 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "0"},
       {document(data + R"({"name": "u", "kind": "upsample", "size": [9, 12, 3]})" + loss),
        "at /layers/1/size: expected a list of 2 values, one for each spatial axis, found 3 values"},
+      {document(data +
+                R"({"name": "p", "kind": "pad", "padding": [8, 12], "padding_mode": "reflect"})" +
+                loss),
+       "at /layers/1: layer p: expected padding from 0 to 11 along W, which has 12 positions, with "
+       "the padding_mode reflect, found 12"},
+      {document(data +
+                R"({"name": "p", "kind": "pad", "padding": [10, 0], "padding_mode": "wrap"})" +
+                loss),
+       "at /layers/1: layer p: expected padding from 0 to 9 along H, which has 9 positions, with "
+       "the padding_mode wrap, found 10"},
+      {document(data + R"({"name": "p", "kind": "pad", "padding": -1, "padding_mode": "edge"})" +
+                loss),
+       "at /layers/1: layer p: expected padding from 0 to 2147483647 along H, which has 9 "
+       "positions, with the padding_mode edge, found -1"},
+      {document(
+           data +
+           R"({"name": "p", "kind": "pad", "padding": 1, "padding_mode": "edge", "value": 1})" +
+           loss),
+       "at /layers/1: layer p: expected neither channel_padding nor value with the padding_mode "
+       "edge"},
       {document(data + R"({"name": "p", "kind": "pad"})" + loss),
        "at /layers/1: a layer of kind pad needs the key \"padding\""},
       {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "elsewhere"]})" + loss),

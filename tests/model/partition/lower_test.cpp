@@ -316,7 +316,17 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       case 13:
         made.push_back(net.concat({from, net.convolution(from, any_int(1, 4), Window{}), from}));
         break;
-      case 14: made.push_back(net.pad(from, windows)); break;
+      case 14: {
+        const auto mode = static_cast<PaddingMode>(any_int(0, 3));
+        std::array<Window, 3> around;
+        for (std::size_t along = 0; along < around.size(); ++along) {
+          const int most = static_cast<int>(shape.extent[2 + along]) - (mode != PaddingMode::Wrap);
+          around[along] = {.pad_before = any_int(0, most), .pad_after = any_int(0, most)};
+        }
+        made.push_back(mode == PaddingMode::Constant ? net.pad(from, windows, mode, any_int(0, 2))
+                                                     : net.pad(from, around, mode));
+        break;
+      }
       case 15:
         made.push_back(
             net.resize(from, {.scale = {{{any_int(1, 2), 1}, {any_int(1, 3), 2}, {0, 1}}},

@@ -219,6 +219,8 @@ void concat(const Operation& op) {
   const Tensor& first = inputs[0];
   const auto axis =
       static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
+  if (!op.keeps_channels(first) || op.channel_axis(first) != axis)
+    return concat_positions(op, inputs, axis);
   Shape output = op.graph.shape(first);
   output[Axis::C] = 0;
   Draft draft{op.node.name(), LayerKind::Concat, {}, {}};

@@ -27,6 +27,12 @@ void resize(const Operation& op);
 void pad(const Operation& op);
 void slice(const Operation& op);
 void split(const Operation& op);
+/// Defines the node's output as the images `parts`, one behind the other along an axis of
+/// positions.
+void concat_positions(const Operation& op, const std::vector<Tensor>& parts, std::size_t axis);
+/// If the layer behind x pads with -infinity, takes its input for x and its padding into windows of
+/// a maximum. The windows then have the same places. Does nothing otherwise.
+void merge_padding(const Operation& op, Tensor& x, Windows& windows);
 
 // normalizations.cpp
 void batch_normalization(const Operation& op);

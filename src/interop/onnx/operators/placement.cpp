@@ -1,10 +1,13 @@
-// Operators that move elements to other places of their axes: padding, slices and splits.
+// Operators that move elements to other places of their axes: padding, slices, splits, and
+// concatenations of positions.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -27,9 +30,16 @@ std::array<Value, 3> by_axis(std::size_t rank, Value otherwise,
   return values;
 }
 
-/// Returns the image x with zeros around it. Negative pads cut elements off.
-Tensor padded(const Operation& op, const Tensor& x, const Pads& pads) {
+/// What is added around an image.
+struct Border {
+  PaddingMode mode = PaddingMode::Constant;
+  double value = 0;
+};
+
+/// Returns the image x with a border around it. Negative pads cut elements off.
+Tensor padded(const Operation& op, const Tensor& x, const Pads& pads, const Border& border = {}) {
   const std::size_t rank = x.dims.size();
+  const bool repeats = border.mode != PaddingMode::Constant;
   for (const std::int64_t value : pads)
     need(std::abs(value) <= largest_extent, fmt::format("padding of {} is out of range", value));
   need(pads[0] == 0 && pads[rank] == 0, "expected no padding of samples");
@@ -44,9 +54,101 @@ Tensor padded(const Operation& op, const Tensor& x, const Pads& pads) {
                      const std::int64_t before = pads[axis], behind = pads[rank + axis];
                      return before == behind ? Json(before) : Json{before, behind};
                    }))}};
-  if (pads[1] != 0 || pads[rank + 1] != 0)
-    attributes["channel_padding"] = {pads[1], pads[rank + 1]};
+  const bool pads_channels = pads[1] != 0 || pads[rank + 1] != 0;
+  need(!repeats || !pads_channels, "expected padding of channels with a constant");
+  if (pads_channels) attributes["channel_padding"] = {pads[1], pads[rank + 1]};
+  if (repeats) {
+    attributes["padding_mode"] = padding_mode_names[static_cast<std::size_t>(border.mode)];
+    for (std::size_t axis = 2; axis < rank; ++axis) {
+      const std::int64_t most = std::max(pads[axis], pads[rank + axis]), extent = x.dims[axis];
+      need(border.mode != PaddingMode::Reflect || most < extent,
+           fmt::format("it reflects {} of {} positions", most, extent));
+      need(border.mode != PaddingMode::Wrap || most <= extent,
+           fmt::format("it wraps around {} of {} positions", most, extent));
+    }
+  } else if (border.value != 0) {
+    attributes["value"] = border.value;
+  }
   return op.graph.add({op.node.name(), LayerKind::Pad, {x.draft}, output, attributes}, rank);
+}
+
+/// Numbers before and behind the positions along D, H, W.
+using SpatialPads = std::array<std::array<std::int64_t, 2>, 3>;
+
+/// Returns the padding of a layer that padded() made.
+SpatialPads pads_of(const Operation& op, const Draft& pad) {
+  const Json& all = pad.attributes.at("padding");
+  const std::size_t axes = op.graph.spatial_axes();
+  SpatialPads pads{};
+  for (std::size_t i = 0; i < axes; ++i) {
+    const Json& value = all.is_array() ? all[i] : all;
+    pads[3 - axes + i] =
+        value.is_array() ? std::array{value[0].get<std::int64_t>(), value[1].get<std::int64_t>()}
+                         : std::array{value.get<std::int64_t>(), value.get<std::int64_t>()};
+  }
+  return pads;
+}
+
+/// What is padded with -infinity is padded with this number. No maximum is less.
+constexpr double lowest = std::numeric_limits<float>::lowest();
+
+/// Returns the positions that the image `part` holds of `whole` along D, H or W, if it was cut from
+/// that image along this axis alone.
+std::optional<std::pair<std::int64_t, std::int64_t>> cut_from(const Operation& op,
+                                                              const Tensor& part,
+                                                              const Tensor& whole,
+                                                              std::size_t axis) {
+  const Draft& draft = op.graph.drafts[part.draft];
+  if (draft.type != LayerKind::Pad || draft.inputs[0] != whole.draft ||
+      draft.attributes.contains("channel_padding"))
+    return {};
+  const SpatialPads pads = pads_of(op, draft);
+  for (std::size_t i = 0; i < pads.size(); ++i)
+    if (std::max(pads[i][0], pads[i][1]) > 0 ||
+        (i != axis && pads[i] != std::array<std::int64_t, 2>{}))
+      return {};
+  const std::int64_t extent = op.graph.shape(whole).extent[2 + axis];
+  return std::pair{-pads[axis][0], extent + pads[axis][1]};
+}
+
+/// Returns the image that the parts spell: an image between its last and its first positions along
+/// an axis, as exporters write padding that wraps around. Nothing if they spell none.
+std::optional<Tensor> wrapped(const Operation& op, const std::vector<Tensor>& parts,
+                              std::size_t axis) {
+  const std::size_t rank = parts[0].dims.size(), spatial = 3 + axis - rank;
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, parts.size()); ++i) {
+    const Tensor& whole = parts[i];
+    if (parts.size() > i + 2) continue;
+    const std::int64_t extent = whole.dims[axis];
+    Pads pads(2 * rank, 0);
+    bool matches = true;
+    if (i > 0) {
+      const auto cut = cut_from(op, parts[0], whole, spatial);
+      matches = cut && cut->second == extent;
+      if (matches) pads[axis] = extent - cut->first;
+    }
+    if (parts.size() > i + 1) {
+      const auto cut = cut_from(op, parts[i + 1], whole, spatial);
+      matches = matches && cut && cut->first == 0;
+      if (matches) pads[rank + axis] = cut->second;
+    }
+    if (!matches) continue;
+    const Draft& before = op.graph.drafts[whole.draft];
+    Tensor x = whole;
+    if (before.type == LayerKind::Pad && before.attributes.value("padding_mode", "") == "wrap") {
+      const SpatialPads others = pads_of(op, before);
+      if (others[spatial] == std::array<std::int64_t, 2>{}) {  // another axis of the same padding
+        for (std::size_t other = 2; other < rank; ++other) {
+          pads[other] += others[3 + other - rank][0];
+          pads[rank + other] += others[3 + other - rank][1];
+          x.dims[other] -= others[3 + other - rank][0] + others[3 + other - rank][1];
+        }
+        x.draft = before.inputs[0];
+      }
+    }
+    return padded(op, x, pads, {PaddingMode::Wrap});
+  }
+  return {};
 }
 
 /// Returns every step-th position of the image x along its spatial axes. `steps`: by axis of x.
@@ -81,10 +183,14 @@ std::pair<std::int64_t, std::int64_t> python_range(std::int64_t begin, std::int6
 }  // namespace
 
 void pad(const Operation& op) {
-  const Tensor x = op.image(0);
-  need(op.node.text("mode", "constant") == "constant",
-       fmt::format("expected padding of mode constant, found {}", op.node.text("mode", "")));
-  need(op.scalar("value", 2).value_or(0) == 0, "expected padding with zero, found another value");
+  Tensor x = op.image(0);
+  const std::string mode = op.node.text("mode", "constant");
+  const auto named = std::ranges::find(padding_mode_names, mode);
+  need(named != padding_mode_names.end(), fmt::format("padding of mode {} is not supported", mode));
+  Border border{static_cast<PaddingMode>(named - padding_mode_names.begin())};
+  if (border.mode == PaddingMode::Constant)
+    border.value = std::max(op.scalar("value", 2).value_or(0), lowest);
+  need(std::isfinite(border.value), "expected padding with a finite value, or with -infinity");
   const std::size_t rank = x.dims.size();
   auto pads = op.list(op.node.has("paddings") ? "paddings" : "pads", 1);
   if (op.given(3)) {  // pads along some axes only
@@ -97,7 +203,36 @@ void pad(const Operation& op) {
     pads = all;
   }
   need(pads.size() == 2 * rank, "expected two pads for each axis of the input");
-  op.output(padded(op, x, pads));
+  if (border.mode != PaddingMode::Constant) {  // the border is made of what is left
+    Pads cut = pads;
+    for (std::int64_t& value : cut) value = std::min<std::int64_t>(value, 0);
+    for (std::int64_t& value : pads) value = std::max<std::int64_t>(value, 0);
+    x = padded(op, x, cut);
+  }
+  op.output(padded(op, x, pads, border));
+}
+
+void merge_padding(const Operation& op, Tensor& x, Windows& windows) {
+  const Draft& draft = op.graph.drafts[x.draft];
+  if (draft.type != LayerKind::Pad || draft.attributes.value("value", 0.0) > lowest ||
+      draft.attributes.contains("channel_padding"))
+    return;
+  const SpatialPads pads = pads_of(op, draft);
+  Windows merged = windows;
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    merged[i].pad_before += pads[i][0];
+    merged[i].pad_after += pads[i][1];
+    // A pooling has no windows over padding alone, and no negative padding.
+    if (std::min(pads[i][0], pads[i][1]) < 0 ||
+        std::max(merged[i].pad_before, merged[i].pad_after) >= merged[i].span())
+      return;
+  }
+  windows = merged;
+  for (std::size_t axis = 2; axis < x.dims.size(); ++axis) {
+    const auto& [before, behind] = pads[3 + axis - x.dims.size()];
+    x.dims[axis] -= before + behind;
+  }
+  x.draft = draft.inputs[0];
 }
 
 void slice(const Operation& op) {
@@ -129,6 +264,31 @@ void slice(const Operation& op) {
     by_axis[axis] = steps[i];
   }
   op.output(strided(op, padded(op, x, pads), by_axis));
+}
+
+void concat_positions(const Operation& op, const std::vector<Tensor>& parts, std::size_t axis) {
+  const std::size_t rank = parts[0].dims.size();
+  need(axis >= 2, "expected a concatenation along channels or positions, found another axis");
+  std::int64_t extent = 0;
+  for (int i = 0; i < op.node.inputs(); ++i) {
+    const Tensor part = op.image(i, 1);
+    Extents others = part.dims;
+    need(others.size() == rank, "the tensors to concatenate differ in their axes");
+    extent += std::exchange(others[axis], parts[0].dims[axis]);
+    need(others == parts[0].dims, "the tensors to concatenate differ in more than one axis");
+  }
+  if (const auto found = wrapped(op, parts, axis)) return op.output(*found);
+  // Each part becomes an image with zeros at the places of the others. Their sum has all parts.
+  std::vector<Tensor> placed;
+  std::int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    Pads pads(2 * rank, 0);
+    pads[axis] = begin;
+    begin += part.dims[axis];
+    pads[rank + axis] = extent - begin;
+    placed.push_back(padded(op, part, pads));
+  }
+  op.point_wise(LayerKind::Add, placed);
 }
 
 void split(const Operation& op) {

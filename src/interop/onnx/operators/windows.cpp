@@ -301,11 +301,12 @@ std::vector<std::int64_t> kernel_over(const Operation& op, const Tensor& x) {
 }
 
 void max_pool(const Operation& op) {
-  const Tensor x = op.image(0, 1);
+  Tensor x = op.image(0, 1);
   const std::vector<std::int64_t> kernel = kernel_over(op, x);
   Windows windows = window_of(op, kernel);
   pad_automatically(op, op.graph.shape(x), kernel.size(), windows);
   round_up(op, op.graph.shape(x), windows);
+  merge_padding(op, x, windows);
   op.layer(LayerKind::MaxPool, x, slid(op.graph.shape(x), windows),
            attributes_of(op, windows, true));
 }

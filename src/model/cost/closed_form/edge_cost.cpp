@@ -277,9 +277,7 @@ const std::vector<Interval>& AxisReading::wanted_blocks(int parts) {
   for (int index = 0; index < parts; ++index) {
     const Interval positions =
         block(needed_.iteration.shape[axis_], parts, index, needed_.iteration.split(axis_).quantum);
-    blocks.push_back(positions.empty()
-                         ? Interval{0, 0}
-                         : intersect(needed_.unclipped(axis_, positions), {0, extent_}));
+    blocks.push_back(positions.empty() ? Interval{0, 0} : needed_.ascending(axis_, positions));
   }
   return blocks;
 }

@@ -48,7 +48,7 @@ struct LocalAttributes {
   void operator()(UpsampleAttributes& of) const {
     for (const Axis axis : spatial_axes)
       if (const auto i = static_cast<std::size_t>(spatial_index(axis));
-          !input.scales[i].is_identity())
+          !input.scales[i].is_identity() || input.iteration.shape[axis] != input.tensor[axis])
         of.scales[i] =
             local_scale(input.scales[i], input.iteration.owned(axis, rank), input.tensor[axis]);
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,15 +24,20 @@ class Lowering : public PassSink {
   Lowering(const Network& network, const Execution& execution, int rank, int ranks,
            bool infers = false);
 
+  /// A part of a tensor, and the buffer that brings it.
+  struct ArrivedPart {
+    Region region;  ///< in the tensor that is put together
+    BufferId buffer = -1;
+    Region source;  ///< in the buffer's coordinates; `region`, unless the tensor wraps around
+  };
   /// The backward transfers of an edge. begin_edge_backward() has started them, and
   /// finish_edge_backward() adds up the contributions. Kernels may run in between.
   struct PendingEdge {
     LayerIndex producer = -1, consumer = -1;
     BufferId gradient = -1;  ///< gradient of the region that the consumer needs
-    /// The contributions, in the order in which they are added. Each has a region of the producer's
-    /// home, and the buffer that holds the contribution. The buffer is `gradient` if the
-    /// contribution comes from this rank.
-    std::vector<std::pair<Region, BufferId>> received;
+    /// The contributions to regions of the producer's home, in the order in which they are added.
+    /// The buffer is `gradient` if the contribution comes from this rank.
+    std::vector<ArrivedPart> received;
     /// there is only one contribution, which covers the home region and so needs no copy
     bool aliases = false;
   };
@@ -156,9 +162,19 @@ class Lowering : public PassSink {
             const Region& destination, bool accumulate);
   void load(LayerIndex layer, LoadOp::What what, BufferId into, const Region& region,
             const Shape& global, std::int64_t classes);
-  std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
-                                const std::vector<Transfer>& sends);
   enum class Direction : int { Forward, Adjoint, Again };
+  /// A message, and the parts of the tensor in it, each in a buffer of its own.
+  struct PackedMessage {
+    BufferId all = -1;
+    std::vector<BufferId> parts;
+  };
+  PackedMessage add_message(const std::string& name, LayerIndex layer,
+                            std::span<const Transfer> transfers);
+  std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
+                                const std::vector<Transfer>& sends, Direction direction);
+  std::vector<Message> receive_all(const std::string& name, LayerIndex layer, BufferId own,
+                                   const std::vector<Transfer>& transfers, Direction direction,
+                                   std::vector<ArrivedPart>& parts);
   int tag(LayerIndex consumer, std::size_t input, Direction direction) const;
 
   Site site_of(LayerIndex head) const;

@@ -20,21 +20,83 @@ int Lowering::tag(LayerIndex consumer, std::size_t input, Direction direction) c
   return 3 * edge + static_cast<int>(direction);
 }
 
-/// Returns one message per transfer to another rank. A message is packed, unless it is the whole
-/// buffer `from`.
-std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex layer, BufferId from,
-                                        const std::vector<Transfer>& sends) {
-  std::vector<Message> messages;
-  for (const Transfer& transfer : sends) {
-    if (transfer.to == program.rank) continue;
-    BufferId packed = from;
-    if (transfer.region != program.buffer(from).region) {
-      packed = add_buffer(fmt::format("{} to {}", name, transfer.to), TensorClass::Message,
-                          transfer.region, layer);
-      copy(layer, from, packed, transfer.region, false);
-    }
-    messages.push_back({transfer.to, packed, program.buffer(packed).bytes()});
+namespace {
+
+/// Calls visit(peer, transfers) for each run of transfers with one peer.
+template <class Visit>
+void for_each_peer(std::span<const Transfer> transfers, int Transfer::*peer, Visit&& visit) {
+  while (!transfers.empty()) {
+    std::size_t count = 1;
+    while (count < transfers.size() && transfers[count].*peer == transfers[0].*peer) ++count;
+    visit(transfers[0].*peer, transfers.first(count));
+    transfers = transfers.subspan(count);
   }
+}
+
+}  // namespace
+
+/// Adds the buffer of a message with these transfers. Several parts follow each other.
+Lowering::PackedMessage Lowering::add_message(const std::string& name, LayerIndex layer,
+                                              std::span<const Transfer> transfers) {
+  if (transfers.size() == 1) {
+    const BufferId all = add_buffer(name, TensorClass::Message, transfers[0].region, layer);
+    return {all, {all}};
+  }
+  std::int64_t elements = 0;
+  for (const Transfer& transfer : transfers) elements += transfer.region.elements();
+  PackedMessage message{add_flat(name, TensorClass::Message, elements, layer), {}};
+  std::int64_t begin = 0;
+  for (const Transfer& transfer : transfers) {
+    message.parts.push_back(add_slice(message.all, begin,
+                                      fmt::format("{} part {}", name, message.parts.size()),
+                                      transfer.region, layer));
+    begin += transfer.region.elements();
+  }
+  return message;
+}
+
+/// Returns one message per other rank. A message is packed, unless it is the whole buffer `from`.
+std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex layer, BufferId from,
+                                        const std::vector<Transfer>& sends, Direction direction) {
+  std::vector<Message> messages;
+  for_each_peer(sends, &Transfer::to, [&](int peer, std::span<const Transfer> transfers) {
+    if (peer == program.rank) return;
+    const auto source = [&](const Transfer& transfer) {
+      return direction == Direction::Adjoint ? transfer.read() : transfer.region;
+    };
+    BufferId packed = from;
+    if (transfers.size() > 1 || source(transfers[0]) != program.buffer(from).region) {
+      const PackedMessage message =
+          add_message(fmt::format("{} to {}", name, peer), layer, transfers);
+      packed = message.all;
+      for (std::size_t i = 0; i < transfers.size(); ++i)
+        copy(layer, from, source(transfers[i]), message.parts[i], transfers[i].region, false);
+    }
+    messages.push_back({peer, packed, program.buffer(packed).bytes()});
+  });
+  return messages;
+}
+
+/// Returns one message per other rank, and appends what arrives to `parts`. `own`: the buffer that
+/// holds what comes from this rank.
+std::vector<Message> Lowering::receive_all(const std::string& name, LayerIndex layer, BufferId own,
+                                           const std::vector<Transfer>& transfers,
+                                           Direction direction, std::vector<ArrivedPart>& parts) {
+  const bool adjoint = direction == Direction::Adjoint;
+  std::vector<Message> messages;
+  for_each_peer(transfers, &Transfer::from, [&](int peer, std::span<const Transfer> from_peer) {
+    const bool here = peer == program.rank;
+    PackedMessage message;
+    if (!here) {
+      message = add_message(fmt::format("{} from {}", name, peer), layer, from_peer);
+      messages.push_back({peer, message.all, program.buffer(message.all).bytes()});
+    }
+    for (std::size_t i = 0; i < from_peer.size(); ++i) {
+      const Transfer& transfer = from_peer[i];
+      parts.push_back({adjoint ? transfer.region : transfer.read(), here ? own : message.parts[i],
+                       adjoint && here ? transfer.read() : transfer.region});
+    }
+  });
   return messages;
 }
 
@@ -56,19 +118,10 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   const bool is_split = !again && layer(consumer).kind == LayerKind::Convolution &&
                         execution_.overlapped_halos.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
-  std::vector<Message> receives;
-  std::vector<std::pair<Region, BufferId>> parts;  // parts of the needed region; their buffers
-  for (const Transfer& transfer : list.receives) {
-    if (transfer.from == program.rank) {
-      parts.emplace_back(transfer.region, from.home);
-      continue;
-    }
-    const BufferId arrived = add_buffer(fmt::format("{} from {}", name, transfer.from),
-                                        TensorClass::Message, transfer.region, consumer);
-    receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
-    parts.emplace_back(transfer.region, arrived);
-  }
-  std::vector<Message> sends = send_all(name, consumer, from.home, list.sends);
+  std::vector<ArrivedPart> parts;  // of the needed region
+  std::vector<Message> receives =
+      receive_all(name, consumer, from.home, list.receives, Direction::Forward, parts);
+  std::vector<Message> sends = send_all(name, consumer, from.home, list.sends, Direction::Forward);
   if (!sends.empty() || !receives.empty())
     add_exchange(producer, consumer,
                  tag(consumer, input, again ? Direction::Again : Direction::Forward),
@@ -78,8 +131,9 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   producer_ = producer;
   const Region region = needed.region(to.rank);
   // If one buffer holds exactly the needed region, the layer reads that buffer.
-  if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
-    to.needed[input] = parts.front().second;
+  if (parts.size() == 1 && parts.front().source == region &&
+      program.buffer(parts.front().buffer).region == region) {
+    to.needed[input] = parts.front().buffer;
     if (to.needed[input] != from.home)
       program.buffer(to.needed[input]).tensor_class = TensorClass::Activation;
   } else {
@@ -87,11 +141,11 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
     if (is_split)
       to.split = interior_split(from.distributions.home, needed,
                                 to.distributions.raw.owned(to.rank), program.rank);
-    for (const auto& [part, buffer] : parts) {
+    for (const auto& [part, buffer, source] : parts) {
       if (buffer != from.home && !to.split.interior.empty()) {
         to.arriving.emplace_back(part, buffer);
       } else {
-        copy(consumer, buffer, to.needed[input], part, false);
+        copy(consumer, buffer, source, to.needed[input], part, false);
       }
     }
   }
@@ -106,23 +160,16 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
   const TransferList list =
       enumerate_adjoint(home, state(consumer).distributions.inputs[input], program.rank);
   const std::string name = fmt::format("d {}->{}", layer(producer).name, layer(consumer).name);
-  std::vector<Message> receives;
-  for (const Transfer& transfer : list.receives) {
-    BufferId arrived = gradient;
-    if (transfer.from != program.rank) {
-      arrived = add_buffer(fmt::format("{} from {}", name, transfer.from), TensorClass::Message,
-                           transfer.region, consumer);
-      receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
-    }
-    edge.received.emplace_back(transfer.region, arrived);
-  }
-  std::vector<Message> sends = send_all(name, consumer, gradient, list.sends);
+  std::vector<Message> receives =
+      receive_all(name, consumer, gradient, list.receives, Direction::Adjoint, edge.received);
+  std::vector<Message> sends = send_all(name, consumer, gradient, list.sends, Direction::Adjoint);
   if (!sends.empty() || !receives.empty())
     add_exchange(producer, consumer, tag(consumer, input, Direction::Adjoint), std::move(sends),
                  std::move(receives));
   const int owns = state(producer).rank;
   edge.aliases = owns >= 0 && edge.received.size() == 1 &&
-                 program.buffer(edge.received.front().second).region == home.owned(owns);
+                 edge.received.front().source == home.owned(owns) &&
+                 program.buffer(edge.received.front().buffer).region == home.owned(owns);
   producer_ = -1;
   return edge;
 }
@@ -135,7 +182,7 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
   producer_ = edge.producer;
   const Region home = producer.distributions.home.owned(producer.rank);
   if (edge.aliases) {
-    const BufferId whole = edge.received.front().second;
+    const BufferId whole = edge.received.front().buffer;
     producer.contributions.push_back(whole);
     if (whole != edge.gradient)
       program.buffer(whole).tensor_class = TensorClass::ActivationGradient;
@@ -143,7 +190,7 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     const BufferId sum =
         add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name),
                    TensorClass::ActivationGradient, home, edge.producer);
-    const bool covered = !edge.received.empty() && edge.received.front().first == home;
+    const bool covered = !edge.received.empty() && edge.received.front().region == home;
     if (!covered) {
       add_kernel(edge.consumer,
                  {.kind = KernelKind::Fill,
@@ -153,8 +200,8 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
                  {}, {sum});
     }
     bool accumulates = false;
-    for (const auto& [region, buffer] : edge.received) {
-      copy(edge.consumer, buffer, sum, region, accumulates);
+    for (const auto& [region, buffer, source] : edge.received) {
+      copy(edge.consumer, buffer, source, sum, region, accumulates);
       accumulates = true;
     }
     producer.contributions.push_back(sum);

@@ -50,7 +50,7 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, 20, LossAttributes{}},
     {MeanSquaredError, "mean_squared_error", Activations, 4, LossAttributes{}},
     {CopyRegion, "copy_region", Other, formula, CopyAttributes{}},
-    {Fill, "fill", Other, formula},
+    {Fill, "fill", Other, formula, FillAttributes{}},
     {SgdMomentum, "sgd_momentum", Update, 6, OptimizerAttributes{}},
     {PreluForward, "prelu_forward", Activations, 1},
     {PreluBackward, "prelu_backward", Activations, 1},

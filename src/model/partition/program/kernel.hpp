@@ -42,7 +42,7 @@
 //   MeanSquaredError            x, target                    loss (F64 scalar), dx
 //   CopyRegion                  source                       destination (packing, unpacking,
 //                                                            moving, adding)
-//   Fill                        -                            destination (zeros)
+//   Fill                        -                            destination (`value`, usually 0)
 //   SgdMomentum                 weights, gradient, velocity  weights, velocity (in place)
 //   SoftmaxForward              x                            y
 //   SoftmaxBackward             y, dy                        dx
@@ -62,6 +62,7 @@
 //   DiceLoss                    labels, sums (of all ranks)  loss (F64 scalar, complete), dx
 //   UpsampleForward             x                            y: along each axis the nearest
 //                                                            element, or a mix of the two around it
+//                                                            (network/scale.hpp)
 //   UpsampleBackward            dy                           dx
 //   BatchNormMoments            sums                         moments (F64, [2][C]: this rank's
 //                                                            share of mean and unbiased variance,

@@ -253,7 +253,15 @@ struct Binary {
   friend auto operator<=>(const Binary&, const Binary&) = default;
 };
 
-/// For the Upsample kinds.
+/// For Fill.
+struct FillAttributes {
+  double value = 0;  ///< the value of each element
+
+  static constexpr auto fields() { return std::tuple(Field{"value", &FillAttributes::value}); }
+  friend auto operator<=>(const FillAttributes&, const FillAttributes&) = default;
+};
+
+/// For the Upsample kinds, which a Pad with elements of its input uses too.
 struct UpsampleAttributes {
   std::array<Scale, 3> scales{};  ///< along D, H, W, between the local pieces
 
@@ -269,7 +277,7 @@ using KernelAttributes =
                  MeanAttributes, NormalizationAttributes, MomentsAttributes,
                  RunningAverageAttributes, OptimizerAttributes, LossAttributes, DiceLossAttributes,
                  DropoutAttributes, AddAttributes, CopyAttributes, Activation, Binary,
-                 LocalResponse, UpsampleAttributes, LayerNormAttributes>;
+                 LocalResponse, UpsampleAttributes, LayerNormAttributes, FillAttributes>;
 /// Kernels are copied often while passes are priced.
 static_assert(std::is_trivially_copyable_v<KernelAttributes>);
 

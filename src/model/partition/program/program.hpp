@@ -65,7 +65,8 @@ struct ComputeOp {
 };
 
 /// Fills a buffer from the data source, with the samples of an input layer, with labels or with
-/// targets. The op reads only `region` of the global tensor.
+/// targets. The op reads only `region` of the global tensor. If the region reaches beyond the
+/// tensor along positions, the positions there are those at the tensor's other end.
 struct LoadOp {
   enum class What : int { Samples, Labels, Targets } what = What::Samples;
   Region region;

@@ -4,6 +4,7 @@
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
+#include "runtime/device/fill_pattern.hpp"
 #include "runtime/device/kernel_call.hpp"
 
 namespace stratplan::cuda_kernels {
@@ -89,24 +90,32 @@ void copy_region(const Kernel& kernel, const KernelCall& call, const Launch& lau
   }
 }
 
-/// Writes zeros. Each index writes pack_bytes bytes.
+/// Writes a pattern. Each index writes pack_bytes bytes.
 struct FillWork {
   char* to;
   std::int64_t bytes;
   bool packed;
+  float pattern[pack_width];
 
   SP_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t first = index * pack_bytes;
-    if (packed && first + pack_bytes <= bytes)
-      return store(reinterpret_cast<float*>(to + first), Pack<float, pack_width>{});
-    for (std::int64_t i = first; i < first + pack_bytes && i < bytes; ++i) to[i] = 0;
+    if (packed && first + pack_bytes <= bytes) {
+      Pack<float, pack_width> pack;
+      for (int i = 0; i < pack_width; ++i) pack[i] = pattern[i];
+      return store(reinterpret_cast<float*>(to + first), pack);
+    }
+    const char* from = reinterpret_cast<const char*>(pattern);
+    for (int i = 0; i < pack_bytes && first + i < bytes; ++i) to[first + i] = from[i];
   }
 };
 template <class Launch>
 void fill(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
-  launch((bytes + pack_bytes - 1) / pack_bytes,
-         FillWork{call.write<char>(0), bytes, aligned({call.writes[0]})});
+  FillWork work{call.write<char>(0), bytes, aligned({call.writes[0]}), {}};
+  const FillPattern pattern = fill_pattern(kernel);
+  static_assert(sizeof(pattern.bytes) == pack_bytes);
+  std::memcpy(work.pattern, pattern.bytes.data(), pack_bytes);
+  launch((bytes + pack_bytes - 1) / pack_bytes, work);
 }
 
 template <class From, class To>

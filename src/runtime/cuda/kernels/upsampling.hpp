@@ -1,7 +1,7 @@
 #pragma once
-// Upsampling. Each output element mixes input elements along D, H and W (model/network/scale.hpp).
-// The shares along the three axes are multiplied. In the backward pass, each input gathers from the
-// outputs that mix it.
+// Upsampling, and padding with elements of the input. Each output element mixes input elements
+// along D, H and W (model/network/scale.hpp). The shares along the three axes are multiplied. In
+// the backward pass, each input gathers from the outputs that mix it.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
 #include "runtime/device/kernel_call.hpp"
@@ -15,10 +15,24 @@ struct Mixed {
 
   SP_DEVICE Mixed(const Scale& scale, std::int64_t output, std::int64_t extent) {
     const Mixture found = mixture(scale, output);
-    input[0] = found.before < 0 ? 0 : found.before < extent ? found.before : extent - 1;
-    input[1] = found.after < 0 ? 0 : found.after < extent ? found.after : extent - 1;
+    input[0] = inside(scale.ends, found.before, extent);
+    input[1] = inside(scale.ends, found.after, extent);
     share[1] = static_cast<float>(found.share);
     share[0] = 1 - share[1];
+  }
+};
+
+/// The positions at which outputs read an input along one axis: its own, and its images beyond the
+/// ends if positions are mirrored there.
+struct Images {
+  std::int64_t at[3];
+  int count = 0;
+
+  SP_DEVICE Images(const Scale& scale, std::int64_t input, std::int64_t extent) {
+    at[count++] = input;
+    if (scale.ends != Ends::Mirror) return;
+    if (input > 0) at[count++] = -input;
+    if (input + 1 < extent) at[count++] = 2 * (extent - 1) - input;
   }
 };
 
@@ -30,6 +44,7 @@ struct Mixers {
   std::int64_t step, start, unit;
   bool linear, at_begin, at_end;
 
+  /// `input`: its position, or that of an image.
   SP_DEVICE Mixers(const Scale& scale, std::int64_t input, std::int64_t input_extent,
                    std::int64_t output_extent)
       : step(scale.step),
@@ -37,8 +52,8 @@ struct Mixers {
         start(scale.start - scale.unit * input),
         unit(scale.unit),
         linear(scale.linear),
-        at_begin(input == 0),
-        at_end(input + 1 == input_extent) {
+        at_begin(scale.ends == Ends::Clamp && input == 0),
+        at_end(scale.ends == Ends::Clamp && input + 1 == input_extent) {
     // An output mixes this input if it lies in (-unit, unit), or [0, unit) in nearest mode.
     const std::int64_t begin = at_begin ? 0 : floor_divide((linear ? -unit : -1) - start, step) + 1;
     const std::int64_t end = at_end ? output_extent : floor_divide(unit - start - 1, step) + 1;
@@ -95,9 +110,20 @@ struct UpsampleBackwardWork {
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
-    const Mixers along_d(d, at.d, x[Axis::D], y[Axis::D]), along_h(h, at.h, x[Axis::H], y[Axis::H]),
-        along_w(w, at.w, x[Axis::W], y[Axis::W]);
+    const Images images_d(d, at.d, x[Axis::D]), images_h(h, at.h, x[Axis::H]),
+        images_w(w, at.w, x[Axis::W]);
     Pack<float, width> sum{};
+    for (int i = 0; i < images_d.count; ++i)
+      for (int j = 0; j < images_h.count; ++j)
+        for (int k = 0; k < images_w.count; ++k)
+          add<width>(at, Mixers(d, images_d.at[i], x[Axis::D], y[Axis::D]),
+                     Mixers(h, images_h.at[j], x[Axis::H], y[Axis::H]),
+                     Mixers(w, images_w.at[k], x[Axis::W], y[Axis::W]), sum);
+    store(dx + at.element, sum);
+  }
+  template <int width>
+  SP_DEVICE void add(const Place& at, const Mixers& along_d, const Mixers& along_h,
+                     const Mixers& along_w, Pack<float, width>& sum) const {
     for (std::int64_t od = along_d.first; od < along_d.last; ++od)
       for (std::int64_t oh = along_h.first; oh < along_h.last; ++oh) {
         const float outer = along_d.share(od) * along_h.share(oh);
@@ -107,7 +133,6 @@ struct UpsampleBackwardWork {
           for (int c = 0; c < width; ++c) sum[c] += share * gradient[c];
         }
       }
-    store(dx + at.element, sum);
   }
 };
 template <class T, class Launch>
