@@ -17,6 +17,7 @@
 #include "model/partition/program/op_text.hpp"
 #include "profile/measure/team.hpp"
 #include "runtime/device/resident.hpp"
+#include "runtime/exec/losses.hpp"
 #include "runtime/exec/trainer.hpp"
 #include "runtime/io/checkpoint.hpp"
 #include "runtime/io/data_set.hpp"
@@ -26,6 +27,7 @@
 #include "runtime/verify/dump.hpp"
 #include "runtime/verify/verify.hpp"
 #include "runtime/watch/job_watch.hpp"
+#include "session/data_places.hpp"
 #include "session/loss_curve.hpp"
 
 namespace stratplan {
@@ -66,16 +68,15 @@ std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const Training
 class TrainingData {
  public:
   /// Each rank checks its part of the labels, so that all are checked before the first step.
-  TrainingData(const TrainingRequest& request, const Program& program,
+  TrainingData(const TrainingRequest& request, const Network& network, const Program& program,
                const Communicator& communicator, Log& log) {
-    const std::vector<LoadOp> loads = loads_of(program);
     if (request.data.empty()) {
       source_ = synthetic(request);
     } else {
-      auto files = open_files(request, loads, log);
+      auto files = open_files(request, network, log);
       files->check_labels(communicator.rank(), communicator.size());
       source_ = std::move(files);
-      ahead_.emplace(*source_, loads);
+      ahead_.emplace(*source_, loads_of(program));
     }
     steps_per_epoch_ = source_->steps_per_epoch();
   }
@@ -83,10 +84,10 @@ class TrainingData {
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
   /// Returns another source of the same data, which does not read ahead.
-  static std::unique_ptr<DataSource> again(const TrainingRequest& request, const Program& program) {
+  static std::unique_ptr<DataSource> again(const TrainingRequest& request, const Network& network) {
     if (request.data.empty()) return synthetic(request);
     SilentLog silent;
-    return open_files(request, loads_of(program), silent);
+    return open_files(request, network, silent);
   }
 
  private:
@@ -95,19 +96,23 @@ class TrainingData {
   }
 
   static std::unique_ptr<FileData> open_files(const TrainingRequest& request,
-                                              const std::vector<LoadOp>& loads, Log& log) {
-    std::optional<ChannelOrder> order;
+                                              const Network& network, Log& log) {
+    DataSetRequest of_files{.path = {},
+                            .channel_order = {},
+                            .seed = request.settings.seed,
+                            .shuffled = !request.in_order,
+                            .samples_alone = request.samples_alone};
     if (!request.channel_order.empty())
-      order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
-    auto data =
-        std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed,
-                                                         !request.in_order, request.samples_alone});
+      of_files.channel_order =
+          request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
+    set_places(of_files, network, request.data);
+    auto data = std::make_unique<FileData>(loads_of(network), of_files);
     const std::int64_t dropped = data->order().dropped();
     if (dropped > 0)
       log.note(
           fmt::format("{}: each epoch leaves out {}, because the samples do not fill a "
                       "batch",
-                      request.data, counted(dropped, "sample")));
+                      fmt::join(request.data, " "), counted(dropped, "sample")));
     return data;
   }
 
@@ -131,7 +136,7 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   timings.backend = request.device.backend;
   timings.threads_per_rank = plan.execution.threads_per_rank;
   timings.seed = request.settings.seed;
-  timings.data = request.data;
+  timings.data = fmt::format("{}", fmt::join(request.data, " "));
   return timings;
 }
 
@@ -247,6 +252,13 @@ RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
           std::current_exception()};
 }
 
+/// The names of the losses; none if there is only one.
+std::vector<std::string> names_of_losses(const Network& network) {
+  std::vector<std::string> names;
+  for (const LayerIndex loss : network.losses()) names.push_back(network.layer(loss).name);
+  return names.size() > 1 ? names : std::vector<std::string>();
+}
+
 }  // namespace
 
 std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
@@ -268,10 +280,10 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
   const bool collects = communicator.rank() == 0;
   const ResidentGrowth resident(backend);
-  TrainingData data(request, program, communicator, log);
+  TrainingData data(request, network, program, communicator, log);
   const bool verifies = request.verify || !request.against.empty();
   // The data set is opened now, because its name may stand for another one after training.
-  const auto whole = verifies ? TrainingData::again(request, program) : nullptr;
+  const auto whole = verifies ? TrainingData::again(request, network) : nullptr;
   Executor executor(network, program, backend, device.communicator(program), data.source(),
                     settings, recorder);
   replay_ops(request.device, backend, request.times_ops, executor, log);
@@ -284,7 +296,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
       log);
   const std::int64_t first = continuation.begin();
   std::optional<LossCurve> curve;
-  if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
+  if (collects && !request.loss_curve.empty())
+    curve.emplace(request.loss_curve, first, names_of_losses(network));
 
   std::vector<NamedTensor> first_step;
   const bool wanted = verifies || !request.dump.empty();
@@ -301,7 +314,10 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
       taken = resident.peak();  // the peak of training, without the memory of the comparison
       first_step = gather_iteration(network, program, executor, communicator);
     }
-    if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
+    if (!request.loss_curve.empty()) {
+      const std::vector<double> losses = step_losses(executor, communicator);
+      if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss, losses);
+    }
     if (shows)
       log.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss,
                              milliseconds(elapsed)));
@@ -351,7 +367,7 @@ class Inference {
         device_(request.device, planned.plan.execution.threads_per_rank, communicator, {}, log_),
         program_(lower_inference(network_, planned.plan.layers, planned.plan.execution,
                                  communicator.rank())),
-        data_(request, program_, communicator, log_),
+        data_(request, network_, program_, communicator, log_),
         executor_(network_, program_, device_.backend(), device_.communicator(program_),
                   data_.source(), request.settings) {
     initialize_parameters(network_, program_, request.settings.seed, executor_);  // constants
@@ -364,7 +380,7 @@ class Inference {
   Evaluation evaluation() {
     return evaluate(network_, program_, executor_, communicator_, data_.steps_per_epoch());
   }
-  Outputs outputs() {
+  std::vector<Outputs> outputs() {
     return forward(network_, program_, executor_, communicator_, data_.steps_per_epoch());
   }
 
@@ -411,8 +427,8 @@ Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
   return Inference(planned, request, communicator, log).evaluation();
 }
 
-Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
-                     Communicator& communicator, Log& log) {
+std::vector<Outputs> forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
+                                  Communicator& communicator, Log& log) {
   check_running_statistics(planned);
   request.in_order = request.samples_alone = true;
   return Inference(planned, request, communicator, log).outputs();

@@ -20,7 +20,9 @@ struct TrainingRequest {
   int warmup = 2;
   int steps = 10;
   TrainingSettings settings;
-  std::string data;           ///< HDF5 file or folder of .npy files; empty: synthetic data
+  /// paths of data sets: one for all arrays, or NAME=FILE for an input or a loss (data_places.hpp);
+  /// empty: synthetic data
+  std::vector<std::string> data;
   std::string channel_order;  ///< "first" or "last"; empty: as the file states, else first
   bool in_order = false;      ///< do not shuffle
   bool verify = false;        ///< compare the first step with an undivided run
@@ -65,8 +67,8 @@ Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
                          Communicator& communicator, Log& log);
 
 /// Runs the network forward in the state that evaluate_plan() would evaluate, on the samples of the
-/// data. The data need no labels or targets. Returns the outputs on rank 0.
-Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
-                     Communicator& communicator, Log& log);
+/// data. The data need no labels or targets. Returns the outputs on rank 0, one for each loss.
+std::vector<Outputs> forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
+                                  Communicator& communicator, Log& log);
 
 }  // namespace stratplan

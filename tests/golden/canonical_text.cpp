@@ -195,14 +195,16 @@ struct Peculiarities {
     say("scaled", scaled, false);
   }
   void operator()(const LossAttributes& attributes) {
-    const auto& [terms, scaled] = attributes;
+    const auto& [terms, scaled, weight] = attributes;
     say("scalar", terms, 0.0);
     say("scaled", scaled, false);
+    say("weight", weight, 1.0);
   }
   void operator()(const DiceLossAttributes& attributes) {
-    const auto& [epsilon, scaled] = attributes;
+    const auto& [epsilon, scaled, weight] = attributes;
     say("scalar", epsilon, 0.0);
     say("scaled", scaled, false);
+    say("weight", weight, 1.0);
   }
   void operator()(const LayerNormAttributes& attributes) {
     const auto& [epsilon] = attributes;
@@ -275,14 +277,20 @@ class Writer {
 
   Text write() {
     const auto& [rank, ranks, buffers, ops, implementations, transports, sharding,
-                 concurrent_streams, parameters, running, loss_scale, loss, arena, persistent] =
-        program_;
+                 concurrent_streams, parameters, running, loss_scale, losses, apart, arena,
+                 persistent] = program_;
     for (const Op& op : ops) write(op);
     for (const ParameterSlice& slice : parameters) write(slice);
     for (const RunningStatistics& statistics : running) write(statistics);
-    line("of {} ranks, loss {} scaled by {} arena {} persistent {} sharding {} concurrent {}",
-         ranks, name(loss), name(loss_scale), arena.value, persistent.value, sharding,
+    std::vector<BufferId> values;
+    for (const auto& [layer, weight, value, owner] : losses) values.push_back(value);
+    if (values.empty()) values.push_back(-1);
+    line("of {} ranks, loss{} scaled by {} arena {} persistent {} sharding {} concurrent {}", ranks,
+         names(values), name(loss_scale), arena.value, persistent.value, sharding,
          concurrent_streams);
+    if (apart) line("losses apart");
+    for (const auto& [layer, weight, value, owner] : losses)
+      if (weight != 1 || owner != 0) line("loss {} times {} of rank {}", layer, weight, owner);
     line("transports {}", fmt::join(transports, ","));
     for (const auto& [kernel, choice] : implementations) line("{} by {}", kernel, choice);
     write_buffers();
@@ -330,9 +338,9 @@ class Writer {
                        group < 0 ? "" : fmt::format(" in group {}", group));
   }
   std::string text(const LoadOp& op) {
-    const auto& [what, region, global, classes] = op;
-    return fmt::format("load {} at {} of {} classes {}", word(what), text_of(region),
-                       text_of(global), classes);
+    const auto& [what, region, global, classes, which] = op;
+    return fmt::format("load {} at {} of {} classes {}{}", word(what), text_of(region),
+                       text_of(global), classes, which == 0 ? "" : fmt::format(" which {}", which));
   }
   std::string text(const ExchangeOp& op) {
     const auto& [sends, receives, tag] = op;

@@ -61,6 +61,7 @@ constexpr std::array network_rows{
     NetworkRow{"channels", 12, 2},
     NetworkRow{"resized", 12, 2},
     NetworkRow{"globe", 12, 2},
+    NetworkRow{"several_ends", 12, 2},
 };
 
 /// Returns all networks, which are read at the first call.

@@ -71,10 +71,10 @@ TEST(Evaluation, CountsWhereTheLabelsChannelIsTheGreatest) {
     SCOPED_TRACE(grid);
     const Evaluation first = evaluated(network, grid, 1), all = evaluated(network, grid, 5);
     EXPECT_EQ(first.samples, 4);
-    EXPECT_EQ(first.accuracy, 0.75);
+    EXPECT_EQ(first.losses.at(0).accuracy, 0.75);
     EXPECT_NEAR(first.loss, (3 * right + wrong) / 4, 1e-6);
     EXPECT_EQ(all.samples, 20);
-    EXPECT_EQ(all.accuracy, 0.15);
+    EXPECT_EQ(all.losses.at(0).accuracy, 0.15);
     EXPECT_NEAR(all.loss, (3 * right + 17 * wrong) / 20, 1e-6);
   }
 }
@@ -83,7 +83,7 @@ TEST(Evaluation, WithoutLabelsThereIsNoAccuracy) {
   test::NetworkBuilder net(4);
   const Network network =
       net.finish_with_loss(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}));
-  EXPECT_FALSE(evaluated(network, "N2", 2).accuracy.has_value());
+  EXPECT_FALSE(evaluated(network, "N2", 2).losses.at(0).accuracy.has_value());
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ struct Case {
       FileData data(loads_of(program), request);
       Executor executor(network, program, *backend, communicator, data, {});
       load_weights(weights, network, program, executor);
-      Outputs mine = forward(network, program, executor, communicator, data.steps_per_epoch());
+      Outputs mine =
+          forward(network, program, executor, communicator, data.steps_per_epoch()).at(0);
       if (communicator.rank() == 0)
         found = std::move(mine);
       else
@@ -76,7 +77,7 @@ TEST(Forward, GivesWhatTheLossReadsOnAnyPlan) {
 }
 
 TEST(Forward, ProbabilitiesAreOverTheChannelsOfEachPosition) {
-  Outputs outputs{{{1, 2, 1, 1, 2}}, {0, 1000, 0, 999}};
+  Outputs outputs{"loss", {{1, 2, 1, 1, 2}}, {0, 1000, 0, 999}};
   apply_softmax(outputs);
   EXPECT_THAT(outputs.values,
               testing::Pointwise(testing::FloatNear(1e-6f), {0.5f, 0.7310586f, 0.5f, 0.2689414f}));

@@ -265,7 +265,7 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case Dropout: return of_one_shape(kind, DropoutAttributes{0.7});
     case LocalResponseForward:
     case LocalResponseBackward: return local_responses(kind);
-    case DiceLoss: return of_one_shape(kind, DiceLossAttributes{.epsilon = 1e-5});
+    case DiceLoss: return of_one_shape(kind, DiceLossAttributes{.epsilon = 1e-5, .weight = 0.4});
     case RunningAverage: return of_one_shape(kind, RunningAverageAttributes{.momentum = 0.1});
     case BatchNormRunningSums:
       return of_one_shape(kind, NormalizationAttributes{.sets = {.batch = 6}});
@@ -279,7 +279,7 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case SoftmaxForward:
     case SoftmaxBackward: return of_one_shape(kind);
     case SoftmaxCrossEntropy:
-    case MeanSquaredError: return of_one_shape(kind, LossAttributes{.terms = 4});
+    case MeanSquaredError: return of_one_shape(kind, LossAttributes{.terms = 4, .weight = 0.4});
     case BiasAdd:
     case BiasGradient: return activated(of_one_shape(kind));
     case Add:

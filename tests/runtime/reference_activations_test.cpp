@@ -180,9 +180,10 @@ TEST(ReferenceGradient, Dice) {
   for (float& v : x) v = 0.5F + v / 2;
   const Values labels = test::random_values({DataType::I32, 10}, random, 4);
   const Kernel sums = point_wise(KernelKind::DiceSums, shape),
-               loss = point_wise(KernelKind::DiceLoss, shape, DiceLossAttributes{.epsilon = 0.1});
+               loss = point_wise(KernelKind::DiceLoss, shape,
+                                 DiceLossAttributes{.epsilon = 0.1, .weight = 0.5});
   const auto value = [&](const Floats& v) {
-    return doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0];
+    return 0.5 * doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0];
   };
   expect_near(floats(run(loss, {labels, run(sums, {x, labels})[0]})[1]),
               differences(x, 0x1p-7F, value), 1e-5, "dx");

@@ -225,6 +225,11 @@ TEST(ReferenceLosses, ByHand) {
           {Floats{1, 5}, Floats{2, 2}});
   EXPECT_DOUBLE_EQ(doubles(square[0])[0], 2.5);
   EXPECT_THAT(floats(square[1]), ElementsAre(-0.5, 1.5));
+  const auto weighted = run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}},
+                                       LossAttributes{.terms = 4, .weight = 3}),
+                            {Floats{1, 5}, Floats{2, 2}});
+  EXPECT_DOUBLE_EQ(doubles(weighted[0])[0], 2.5) << "the sum of losses applies the weight";
+  EXPECT_THAT(floats(weighted[1]), ElementsAre(-1.5, 4.5));
 }
 
 // The last column of a 2 x 3 image goes into the first column of a 2 x 2 image.
@@ -399,9 +404,9 @@ TEST(ReferenceGradient, Losses) {
   const std::pair<KernelKind, Values> losses[] = {{KernelKind::SoftmaxCrossEntropy, labels},
                                                   {KernelKind::MeanSquaredError, target}};
   for (const auto& [kind, truth] : losses) {
-    const Kernel kernel = point_wise(kind, shape, LossAttributes{6});
+    const Kernel kernel = point_wise(kind, shape, LossAttributes{.terms = 6, .weight = 0.5});
     const auto loss = [&, &second = truth](const Floats& v) {
-      return doubles(run(kernel, {v, second})[0])[0];
+      return 0.5 * doubles(run(kernel, {v, second})[0])[0];
     };
     expect_near(floats(run(kernel, {x, truth})[1]), differences(x, 0x1p-7F, loss), 1e-4,
                 name_of(kind).data());

@@ -202,6 +202,9 @@ class NetworkBuilder {
     return point_wise(LayerKind::MeanSquaredError, "loss", from);
   }
 
+  /// Sets the weight of the last layer, a loss.
+  void weigh(double weight) { network_.layers.back().loss_weight = weight; }
+
   Network finish() const { return network_; }
   Network finish_with_loss(LayerIndex from) {
     squared_error(from);
@@ -249,6 +252,24 @@ inline Network small_network(std::int64_t batch, std::int64_t statistics_samples
       sum, {.kernel = 2, .stride = 1, .dilation = 1, .pad_before = 0, .pad_after = 1});
   const LayerIndex mean = net.global_average_pool(even);
   net.cross_entropy(net.fully_connected(net.dropout(mean), 12));
+  return net.finish();
+}
+
+/// Returns a network of two inputs, one of them a vector, and three losses. One loss is in the
+/// middle, where another layer reads the same output, and one ends a branch.
+inline Network several_ends(std::int64_t batch) {
+  NetworkBuilder net(batch);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const LayerIndex image = net.input({3, 1, 6, 5}), vector = net.input({4, 1, 1, 1});
+  const LayerIndex trunk = net.sigmoid(net.convolution(image, 4, same));
+  const LayerIndex gated =
+      net.binary(BinaryFunction::Multiply, trunk, net.fully_connected(vector, 4));
+  const LayerIndex middle = net.convolution(gated, 3, same, true);
+  net.cross_entropy(middle);
+  net.weigh(0.4);
+  net.squared_error(net.fully_connected(net.global_average_pool(trunk), 5));
+  net.weigh(2);
+  net.cross_entropy(net.fully_connected(net.sigmoid(middle), 6));
   return net.finish();
 }
 

@@ -215,6 +215,8 @@ inline void ProgramRun::run_loss(int rank, const Op& op, const Kernel& kernel) {
   };
   expect(kernel.as<LossAttributes>().terms == terms(network_.layer(op.layer).input),
          "the mean is over another number of terms");
+  expect(kernel.loss_weight() == network_.layer(op.layer).loss_weight,
+         "another weight than the loss's");
   expect_input(rank, op.layer, 0, op.reads.at(0));
   const auto labels = view(rank, op.reads.at(1));
   expect(static_cast<double>(labels.size()) == terms(region.shape()),
@@ -570,15 +572,20 @@ inline void ProgramRun::finish() {
           fail(fmt::format("{}updated with the gradients {} instead of {}", name, velocity[i],
                            gradient));
     }
-    const Layer& loss = network_.layers.back();
-    if (!is_loss(loss.kind)) continue;
-    const bool per_channel = loss.kind == LayerKind::MeanSquaredError;
-    const std::int64_t terms =
-        per_channel ? loss.input.elements() : loss.input.elements() / loss.input[Axis::C];
-    const double found = view(rank, program.loss)[0];
-    if (found != static_cast<double>(terms))
-      fail(fmt::format("rank {}: the loss holds {} of {} terms", rank, found, terms));
+    for (const LossValue& held : program.losses) check_loss(rank, held);
   }
+}
+
+/// Checks that a loss holds each of its terms once.
+inline void ProgramRun::check_loss(int rank, const LossValue& held) {
+  if (held.value < 0) return;
+  const Layer& loss = network_.layer(held.layer);
+  const bool per_channel = loss.kind == LayerKind::MeanSquaredError;
+  const std::int64_t terms =
+      per_channel ? loss.input.elements() : loss.input.elements() / loss.input[Axis::C];
+  const double found = view(rank, held.value)[0];
+  if (found != static_cast<double>(terms))
+    fail(fmt::format("rank {}: the loss {} holds {} of {} terms", rank, loss.name, found, terms));
 }
 
 }  // namespace stratplan::test

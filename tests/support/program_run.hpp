@@ -265,9 +265,11 @@ class ProgramRun {
     expect(buffer(rank, id).region == load.region, "a load's region differs from its buffer's");
     const auto into = view(rank, id);
     if (load.what != LoadOp::What::Samples) return into.fill(label);
-    const LayerIndex source = op.producer >= 0 ? op.producer : 0;
-    expect(network_.layer(source).kind == LayerKind::Input,
-           "samples are loaded for a layer that is no input");
+    const LayerIndex source = network_.inputs().at(static_cast<std::size_t>(load.which));
+    expect(op.producer < 0 || op.producer == source, "another input's samples are loaded");
+    const std::vector<LayerIndex>& read = network_.layer(op.layer).inputs;
+    expect(std::ranges::find(read, source) != read.end(),
+           "samples are loaded of an input that the layer does not read");
     expect(load.global == network_.layer(source).output,
            "a load's global shape differs from the input layer's");
     std::int64_t i = 0;
@@ -357,6 +359,7 @@ class ProgramRun {
   void expect_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums);
   void expect_shapes(int rank, const Op& op, const Kernel& kernel, BufferId x, BufferId y);
   void finish();
+  void check_loss(int rank, const LossValue& held);
 
   const Network& network_;
   SymbolicValues values_;

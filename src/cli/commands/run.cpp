@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
+#include "cli/inference_results.hpp"
 #include "cli/optimizer_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
@@ -26,7 +27,7 @@
 #include "planner/prediction.hpp"
 #include "profile/measure/team.hpp"
 #include "report/loss_curve.hpp"
-#include "runtime/io/array_file.hpp"
+#include "session/data_places.hpp"
 #include "session/training.hpp"
 
 namespace stratplan {
@@ -169,22 +170,6 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
   return false;
 }
 
-void print(const Evaluation& evaluation, const Plan& plan, bool json) {
-  if (json) {
-    Json document = {{"name", plan.name},
-                     {"ranks", plan.ranks},
-                     {"samples", evaluation.samples},
-                     {"loss", evaluation.loss}};
-    if (evaluation.accuracy) document["accuracy"] = *evaluation.accuracy;
-    fmt::print("{}\n", document.dump());
-  } else {
-    fmt::print("loss      {:.6g} over {}\n", evaluation.loss,
-               counted(evaluation.samples, "sample"));
-    if (evaluation.accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *evaluation.accuracy);
-  }
-  flush_standard_output();
-}
-
 void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
                    Communicator& communicator) {
   check_started(options, planned, communicator);
@@ -193,33 +178,24 @@ void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
   if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
 }
 
-/// Returns the extents of the array of outputs: (samples, C, [D,] H, W), or (samples, C) if there
-/// is only one position.
-std::vector<std::int64_t> extents_of(const Shape& shape, bool two_dimensional) {
-  if (shape[Axis::D] * shape[Axis::H] * shape[Axis::W] == 1)
-    return {shape[Axis::N], shape[Axis::C]};
-  std::vector<std::int64_t> extents(shape.extent.begin(), shape.extent.end());
-  if (two_dimensional) extents.erase(extents.begin() + 2);
-  return extents;
-}
-
 void forward_rank(const RunOptions& options, const PlanAndNetwork& planned,
                   Communicator& communicator) {
   check_started(options, planned, communicator);
   Console console;
-  Outputs outputs = forward_plan(planned, options.training, communicator, console);
+  std::vector<Outputs> all = forward_plan(planned, options.training, communicator, console);
   if (communicator.rank() != 0) return;
-  if (options.probabilities) apply_softmax(outputs);
-  const auto extents =
-      extents_of(outputs.shape, planned.network.layers.front().output[Axis::D] == 1);
-  write_npy(options.output, extents, outputs.values);
-  options.json ? fmt::print("{}\n", Json{{"name", planned.plan.name},
-                                         {"ranks", planned.plan.ranks},
-                                         {"output", options.output},
-                                         {"extents", extents}}
-                                        .dump())
-               : fmt::print("{}: outputs ({})\n", options.output, fmt::join(extents, ", "));
-  flush_standard_output();
+  for (Outputs& outputs : all)
+    if (options.probabilities) apply_softmax(outputs);
+  write(all, planned, options.output, options.json);
+}
+
+/// Checks the options that depend on the network's inputs and losses.
+void check_data_and_outputs(const RunOptions& options, const Network& network) {
+  if (!options.training.data.empty()) {
+    DataSetRequest request{.path = {}, .channel_order = {}, .samples_alone = options.forwards};
+    set_places(request, network, options.training.data);
+  }
+  options.forwards ? check_outputs(options.output, network) : check_output(options.output);
 }
 
 PlanAndNetwork read_plan_of(const RunOptions& options) {
@@ -280,8 +256,8 @@ void run(RunOptions options, const CommandLine& command_line) {
   const PlanAndNetwork planned = read_plan_of(options);
   check_ranks(options, planned.plan);
   warn_of_machine(planned.plan);
-  for (const auto& file : {options.output, options.training.dump, options.training.loss_curve})
-    check_output(file);
+  check_data_and_outputs(options, planned.network);
+  for (const auto& file : {options.training.dump, options.training.loss_curve}) check_output(file);
   if (checkpoints) {
     make_folder(options.training.checkpoints);
     check_writable(options.training.checkpoints + "/latest");
@@ -385,9 +361,14 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str();
   command.add_option("--seed", options.seed, "seed of parameters, data and dropout")
       ->capture_default_str();
-  command.add_option(
-      "--data", training.data,
-      "data set: an HDF5 file, or a folder with x.npy and y.npy; default: one synthetic batch");
+  command
+      .add_option(
+          "--data", training.data,
+          "data set: an HDF5 file, or a folder with x.npy and y.npy; default: one synthetic "
+          "batch. Networks with several inputs or losses: a folder or file with an array "
+          "for each of them by its name, or NAME=FILE for each. The option may be given "
+          "again")
+      ->allow_extra_args(false);
   command
       .add_option("--channel-order", training.channel_order,
                   "position of the channels among the data's dimensions: first or last; default: "
@@ -398,7 +379,8 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_flag("-q,--quiet", training.quiet, "print no progress");
   command.add_option(
       "-o,--output", options.output,
-      "write timings.json to this file; with --forward: write the outputs to this .npy file");
+      "write timings.json to this file; with --forward: write the outputs to this .npy file, or "
+      "those of several losses to LOSS.npy in this folder");
   options.optimizer.add(command);
   options.rates.add(command);
   command.add_option(

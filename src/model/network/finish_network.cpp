@@ -396,23 +396,15 @@ void check_ends(const Network& network, const std::string& file,
       is_read[static_cast<std::size_t>(input)] = true;
     }
   }
-  LayerIndex losses = 0;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const Layer& layer = network.layers[i];
-    losses += is_loss(layer.kind);
-    if (is_loss(layer.kind) && losses > 1) {
-      throw InputError(
-          file, pointers[i],
-          fmt::format("layer {}: expected one loss, but an earlier layer is a loss too",
-                      layer.name));
-    }
     if (!is_loss(layer.kind) && !is_read[i]) {
       throw InputError(
           file, pointers[i],
           fmt::format("layer {}: no layer reads this layer, and it is not a loss", layer.name));
     }
   }
-  if (losses == 0) {
+  if (network.losses().empty()) {
     throw InputError(file, "/layers",
                      "expected a loss (softmax_cross_entropy, mean_squared_error or dice_loss)");
   }

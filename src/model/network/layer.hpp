@@ -23,7 +23,8 @@ struct Layer {
   LayerAttributes attributes = attributes_of(kind);  ///< holds the struct that the kind requires
   /// by ParameterRole: index into Network::parameters; -1 for a parameter that is not declared
   std::array<ParameterIndex, parameter_role_names.size()> declared{-1, -1, -1, -1, -1};
-  int running = -1;  ///< index into Network::running; -1 if the names are not declared
+  int running = -1;        ///< index into Network::running; -1 if the names are not declared
+  double loss_weight = 1;  ///< of a loss: its factor in the sum of losses that training lowers
 
   Shape input{};                      ///< the first producer's output; equal to `output` for Input
   std::vector<Shape> input_shapes{};  ///< each producer's output for Concat, Binary; else empty
@@ -101,8 +102,9 @@ struct Layer {
     using L = Layer;
     return std::tuple(Field{"name", &L::name}, Field{"kind", &L::kind}, Field{"inputs", &L::inputs},
                       Field{"attributes", &L::attributes}, Field{"declared", &L::declared},
-                      Field{"running", &L::running}, Field{"input", &L::input},
-                      Field{"input_shapes", &L::input_shapes}, Field{"output", &L::output});
+                      Field{"running", &L::running}, Field{"loss_weight", &L::loss_weight},
+                      Field{"input", &L::input}, Field{"input_shapes", &L::input_shapes},
+                      Field{"output", &L::output});
   }
 
  private:

@@ -134,8 +134,8 @@ constexpr bool is_fully_connected(LayerKind kind) { return traits_of(kind).fully
 /// Whether the layer is a loss that compares its input with one label per sample and position. Such
 /// a loss loads labels.
 constexpr bool has_labels(LayerKind kind) { return traits_of(kind).labels; }
-/// Whether the layer is a loss. A loss ends the network, and its forward passes compute its input's
-/// gradient.
+/// Whether the layer is a loss. No layer reads a loss, and its forward passes compute its input's
+/// gradient. Training lowers the weighted sum of all losses.
 constexpr bool is_loss(LayerKind kind) { return traits_of(kind).loss; }
 /// Whether the layer normalizes by mean and variance, then scales and shifts each channel.
 /// Parameters and fusion follow from this.

@@ -19,6 +19,30 @@ std::string text_of(const ParameterGroup& group) {
   return fmt::format("{}:{}", fmt::join(group.parameters, ","), fmt::join(settings, ","));
 }
 
+namespace {
+
+template <class Is>
+std::vector<LayerIndex> layers_that(const Network& network, Is is) {
+  std::vector<LayerIndex> found;
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    if (is(network.layer(index).kind)) found.push_back(index);
+  return found;
+}
+
+}  // namespace
+
+std::vector<LayerIndex> Network::inputs() const {
+  return layers_that(*this, [](LayerKind kind) { return kind == LayerKind::Input; });
+}
+
+std::vector<LayerIndex> Network::losses() const { return layers_that(*this, is_loss); }
+
+LayerIndex Network::last_loss() const {
+  LayerIndex last = size() - 1;
+  while (last >= 0 && !is_loss(layer(last).kind)) --last;
+  return last;
+}
+
 std::vector<LayerIndex> Network::consumers(LayerIndex index) const {
   std::vector<LayerIndex> readers;
   for (LayerIndex reader = 0; reader < size(); ++reader) {
@@ -249,6 +273,7 @@ std::string Network::fingerprint() const {
                    constant(each, PointwiseFunction::Elu), constant(each, PointwiseFunction::Clip),
                    constant(each, PointwiseFunction::Clip, 1), each.groups(), response.size,
                    response.alpha, response.beta, response.k);
+    if (each.loss_weight != 1) text += fmt::format(" weight {}", each.loss_weight);
     text += other_constants(each);
     text += other_parameters(*this, index);
     if (const auto* own = std::get_if<UpsampleLayer>(&each.attributes)) text += text_of(*own);

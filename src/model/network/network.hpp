@@ -40,6 +40,10 @@ struct Network {
   /// The number of samples that pass through the layers together.
   std::int64_t micro_batch() const { return batch / training.micro_batches; }
   int size() const { return static_cast<int>(layers.size()); }
+  std::vector<LayerIndex> inputs() const;  ///< the input layers, ascending
+  std::vector<LayerIndex> losses() const;  ///< the losses, ascending
+  /// The last loss. What happens once per step for all losses counts for this layer.
+  LayerIndex last_loss() const;
   /// Returns the layers that read layer `index`, ascending, one entry per reading input.
   std::vector<LayerIndex> consumers(LayerIndex index) const;
   std::optional<LayerIndex> find(const std::string& layer_name) const;
@@ -111,7 +115,7 @@ struct NetworkOverrides {
 /// `pointers[i]` is the JSON pointer of layers[i] as given. Throws InputError with `file` and the
 /// layer's pointer on
 ///   - a cycle, a window that does not fit, or shapes that disagree
-///   - duplicate names, a layer that no layer reads, or a number of losses other than one
+///   - duplicate names, a layer that no layer reads and that is no loss, or no loss at all
 ///   - an extent, a tensor or a sum of tensors beyond the limits (limits.hpp)
 ///   - a batch that does not divide into its micro-batches
 ///   - statistics sets or a Dice loss that micro-batches would cut

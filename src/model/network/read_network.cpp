@@ -142,11 +142,32 @@ class Reader {
     if (ranks.size() > 1) {
       fail("/size", "expected all input layers to have the same number of spatial axes, 2 or 3");
     }
+    check_one_size(layers);
     if (!overrides_.input_size.empty() && overrides_.input_size.size() != spatial_rank_) {
       fail("/size",
            fmt::format("this network's input has {} spatial axes, but the requested size has {}",
                        spatial_rank_, overrides_.input_size.size()));
     }
+  }
+
+  /// Whether an input has one position, as vectors have.
+  static bool is_vector(const Json& input) {
+    return std::ranges::all_of(input["size"], [](const Json& extent) { return extent == 1; });
+  }
+
+  /// Another size replaces that of every input but vectors, so all must have one size.
+  void check_one_size(const Json& layers) {
+    if (overrides_.input_size.empty()) return;
+    const Json* size = nullptr;
+    for (const Json& layer : layers) {
+      if (layer["kind"] != "input" || !layer.contains("size") || is_vector(layer)) continue;
+      if (size && *size != layer["size"])
+        fail("/size", fmt::format("another size is for inputs of one size, but this network's "
+                                  "inputs differ: {} and {}",
+                                  size->dump(), layer["size"].dump()));
+      size = &layer["size"];
+    }
+    has_images_ = size != nullptr;
   }
 
   void check_keys(const Json& layer, LayerType type) const {
@@ -155,6 +176,7 @@ class Reader {
     known.insert(known.end(), keys.required.begin(), keys.required.end());
     known.insert(known.end(), keys.optional.begin(), keys.optional.end());
     if (has_parameters(type.kind)) known.emplace_back("parameters");
+    if (is_loss(type.kind)) known.emplace_back("weight");
     for (const auto& member : layer.items()) {
       if (std::ranges::find(known, member.key()) == known.end()) {
         fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(type), member.key(),
@@ -218,6 +240,7 @@ class Reader {
     check_keys(json, type);
     layer.inputs = read_inputs(json, layer.kind, index);
     if (layer.kind == LayerKind::Input) layer.output = read_size(json);
+    if (is_loss(layer.kind)) layer.loss_weight = json.value("weight", layer.loss_weight);
     std::visit([&](auto& own) { read_own(json, type, own); }, layer.attributes);
     parameters_.read_layer(json, pointer_, layer);
     return layer;
@@ -310,8 +333,8 @@ class Reader {
   std::size_t place(std::size_t axis) const { return 3 - spatial_rank_ + axis; }
 
   Shape read_size(const Json& json) const {
-    const auto size = overrides_.input_size.empty() ? json["size"].get<std::vector<std::int64_t>>()
-                                                    : overrides_.input_size;
+    const bool keeps = overrides_.input_size.empty() || (has_images_ && is_vector(json));
+    const auto size = keeps ? json["size"].get<std::vector<std::int64_t>>() : overrides_.input_size;
     Shape shape;
     shape[Axis::C] = json["channels"].get<std::int64_t>();
     std::ranges::copy(size, shape.extent.end() - static_cast<std::ptrdiff_t>(size.size()));
@@ -344,7 +367,8 @@ class Reader {
   std::vector<std::string> names_;
   std::map<std::string, LayerIndex> index_;
   std::size_t spatial_rank_ = 2;
-  std::string pointer_;  ///< JSON pointer of the layer that is being read
+  bool has_images_ = false;  ///< whether an input has several positions; set by check_one_size()
+  std::string pointer_;      ///< JSON pointer of the layer that is being read
   ParameterReader parameters_;
 };
 

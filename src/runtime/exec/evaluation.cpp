@@ -1,7 +1,8 @@
 #include "runtime/exec/evaluation.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include "runtime/exec/losses.hpp"
 
 namespace stratplan {
 namespace {
@@ -11,7 +12,8 @@ namespace {
 /// right.
 class Hits {
  public:
-  Hits(const Program& program, Executor& executor) : program_(program), executor_(executor) {}
+  Hits(const Program& program, Executor& executor)
+      : program_(program), executor_(executor), sums_(2 * program.losses.size()) {}
 
   /// Called after op `index`. If the op is a loss with labels, counts the hits in its inputs.
   void after(std::size_t index) {
@@ -24,21 +26,27 @@ class Hits {
     executor_.download_floats(op.reads[0], values_);
     executor_.download(op.reads[1], labels_.data());
     const std::int64_t channels = compute->kernel.x[Axis::C];
+    const auto loss = static_cast<std::size_t>(
+        std::ranges::find(program_.losses, op.layer, &LossValue::layer) - program_.losses.begin());
+    double &hits = sums_[2 * loss], &positions = sums_[2 * loss + 1];
     auto row = values_.begin();
     for (const std::int32_t label : labels_) {
-      hits_ += std::max_element(row, row + channels) - row == label;
+      hits += std::max_element(row, row + channels) - row == label;
       row += channels;
     }
-    positions_ += std::ssize(labels_);
+    positions += static_cast<double>(labels_.size());
   }
 
-  /// Returns the fraction of hits over all ranks; no value if there were no labels.
-  std::optional<double> share(Communicator& communicator) const {
-    std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
-    communicator.all_reduce(Stream::Compute, all_ranks(communicator), sums.data(), sums.size(),
+  /// Returns the fraction of hits over all ranks, for each loss; no value if a loss has no labels.
+  std::vector<std::optional<double>> shares(Communicator& communicator) const {
+    std::vector<double> sums = sums_;
+    communicator.all_reduce(Stream::Compute, all_ranks(communicator), sums.data(), std::ssize(sums),
                             DataType::F64);
     communicator.synchronize(Stream::Compute);
-    return sums[1] > 0 ? std::optional(sums[0] / sums[1]) : std::nullopt;
+    std::vector<std::optional<double>> shares;
+    for (std::size_t i = 0; i < sums.size(); i += 2)
+      shares.push_back(sums[i + 1] > 0 ? std::optional(sums[i] / sums[i + 1]) : std::nullopt);
+    return shares;
   }
 
  private:
@@ -46,7 +54,7 @@ class Hits {
   Executor& executor_;
   std::vector<float> values_;
   std::vector<std::int32_t> labels_;
-  std::int64_t hits_ = 0, positions_ = 0;
+  std::vector<double> sums_;  ///< for each loss, the number of hits and that of positions
 };
 
 }  // namespace
@@ -54,12 +62,23 @@ class Hits {
 Evaluation evaluate(const Network& network, const Program& program, Executor& executor,
                     Communicator& communicator, std::int64_t batches) {
   Hits hits(program, executor);
-  double sum = 0;
+  Evaluation found{.samples = batches * network.batch};
+  for (const LossValue& loss : program.losses)
+    found.losses.push_back({.name = network.layer(loss.layer).name});
   for (std::int64_t batch = 0; batch < batches; ++batch) {
     executor.run(batch, [&](std::size_t op) { hits.after(op); });
-    sum += executor.loss();
+    const std::vector<double> losses = step_losses(executor, communicator);
+    found.loss += weighted_sum(program, losses);
+    for (std::size_t i = 0; i < losses.size(); ++i) found.losses[i].loss += losses[i];
   }
-  return {batches * network.batch, sum / static_cast<double>(batches), hits.share(communicator)};
+  const auto count = static_cast<double>(batches);
+  const std::vector<std::optional<double>> shares = hits.shares(communicator);
+  found.loss /= count;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    found.losses[i].loss /= count;
+    found.losses[i].accuracy = shares[i];
+  }
+  return found;
 }
 
 }  // namespace stratplan

@@ -8,6 +8,7 @@
 
 #include "model/base/assert.hpp"
 #include "runtime/device/float16.hpp"
+#include "runtime/exec/losses.hpp"
 
 namespace stratplan {
 namespace {
@@ -395,11 +396,14 @@ void Executor::follow_stream(Stream stream) {
 
 // ---------------------------------------------------------------- numbers in and out
 
-double Executor::loss() {
-  double loss = std::numeric_limits<double>::quiet_NaN();
-  if (program_.loss >= 0) download(program_.loss, &loss);
-  return loss;
+std::vector<double> Executor::losses() {
+  std::vector<double> losses(program_.losses.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    if (const BufferId value = program_.losses[i].value; value >= 0) download(value, &losses[i]);
+  return losses;
 }
+
+double Executor::loss() { return weighted_sum(program_, losses()); }
 
 void Executor::set_loss_scaling(const LossScaling& scaling) {
   if (program_.loss_scale >= 0) upload(program_.loss_scale, &scaling);

@@ -75,8 +75,11 @@ class Executor {
   ReplayCount replay_count() const;
   /// Discards the captured work. From now on each op is launched and timed on its own again.
   void launch_ops();
-  /// Returns the last iteration's loss. The loss is equal on all ranks that hold the loss layer,
-  /// and NaN on other ranks.
+  const Program& program() const { return program_; }
+  /// Returns the last iteration's losses, in the network's order and without their weights. A loss
+  /// is equal on all ranks that hold its layer, and NaN on other ranks.
+  std::vector<double> losses();
+  /// Returns the weighted sum of the losses.
   double loss();
 
   /// Copies dense host memory into a whole buffer.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/base/assert.hpp"
 #include "runtime/verify/dump.hpp"
 
 namespace stratplan {
@@ -21,26 +20,32 @@ bool computes_loss(const Op& op) {
 
 }  // namespace
 
-Outputs forward(const Network& network, const Program& program, Executor& executor,
-                Communicator& communicator, std::int64_t batches) {
-  const Shape batch = network.layers.back().input;
-  SP_ASSERT(is_loss(network.layers.back().kind), "the last layer, {}, is not a loss",
-            network.layers.back().name);
-  Outputs outputs{batch, {}};
-  outputs.shape[Axis::N] *= batches;
+std::vector<Outputs> forward(const Network& network, const Program& program, Executor& executor,
+                             Communicator& communicator, std::int64_t batches) {
+  std::vector<Outputs> outputs;
+  for (const LayerIndex loss : network.losses()) {
+    outputs.push_back({network.layer(loss).name, network.layer(loss).input, {}});
+    outputs.back().shape[Axis::N] *= batches;
+  }
+  const auto place_of = [&](LayerIndex loss) {
+    return static_cast<std::size_t>(std::ranges::find(program.losses, loss, &LossValue::layer) -
+                                    program.losses.begin());
+  };
   for (std::int64_t i = 0; i < batches; ++i) {
-    std::vector<TensorBlock> block;
+    std::vector<TensorBlock> blocks;  // a rank without a loss has an empty region of its input
+    for (const LossValue& loss : program.losses)
+      blocks.push_back({Region{}, network.layer(loss.layer).input, {}});
     executor.run(i, [&](std::size_t index) {
       const Op& op = program.ops[index];
       if (!computes_loss(op)) return;
-      const Region& region = program.buffer(op.reads[0]).region;
-      block = {{region, batch, executor.floats(op.reads[0])}};
+      TensorBlock& block = blocks[place_of(op.layer)];
+      block.region = program.buffer(op.reads[0]).region;
+      block.values = executor.floats(op.reads[0]);
     });
-    SP_ASSERT(block.size() == 1, "the program read {} blocks of the output, expected one",
-              block.size());
-    for (const std::vector<float>& whole : gather_blocks(block, communicator)) {
-      const std::vector<float> logical = to_logical_order(whole, batch);
-      outputs.values.insert(outputs.values.end(), logical.begin(), logical.end());
+    const std::vector<std::vector<float>> whole = gather_blocks(blocks, communicator);
+    for (std::size_t loss = 0; loss < whole.size(); ++loss) {
+      const std::vector<float> logical = to_logical_order(whole[loss], blocks[loss].global);
+      outputs[loss].values.insert(outputs[loss].values.end(), logical.begin(), logical.end());
     }
   }
   return outputs;

@@ -9,6 +9,7 @@
 #include "model/base/philox.hpp"
 #include "model/base/statistics.hpp"
 #include "runtime/device/tensor.hpp"
+#include "runtime/exec/losses.hpp"
 #include "runtime/exec/parameter_storage.hpp"
 
 namespace stratplan {
@@ -176,7 +177,7 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
     executor.run(iteration);
     const double time =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    timing.losses.push_back(executor.loss());
+    timing.losses.push_back(weighted_sum(executor.program(), step_losses(executor, communicator)));
     if (iteration >= first_timed) {
       elapsed.push_back(time);
       durations.add(executor.spans());

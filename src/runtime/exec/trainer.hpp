@@ -31,7 +31,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
 
 /// Runs the iterations from `run.first` to warmup + steps - 1. Called by all ranks, which begin
 /// each iteration together. All ranks return the same Timing, except that losses are NaN on ranks
-/// without the loss layer. Requires initialized parameters. Throws CommunicationError.
+/// on which no loss lies. Requires initialized parameters. Throws CommunicationError.
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run);
 
 /// Times single ops after a training that replayed them. Runs 1 + `iterations` further iterations,

@@ -1,6 +1,9 @@
 #include "runtime/io/data.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <string>
 
 #include "model/base/philox.hpp"
 #include "runtime/device/tensor.hpp"
@@ -22,18 +25,23 @@ std::vector<std::byte> generate(const Region& region, const Shape& whole, Value 
   return contents;
 }
 
+/// Returns the stream of one of several tensors. The first of them has no number in its key.
+RandomStream stream_of(std::uint64_t seed, const std::string& key, int which) {
+  return {seed, which == 0 ? key : fmt::format("{}.{}", key, which)};
+}
+
 std::vector<std::byte> generate(const LoadOp& load, std::uint64_t seed) {
   Region region = load.region;
   Shape whole = load.global;
   switch (load.what) {
     case LoadOp::What::Samples: {
-      const RandomStream stream(seed, "data.samples");
+      const RandomStream stream = stream_of(seed, "data.samples", load.which);
       return generate<float>(region, whole, [&](std::uint64_t element) {
         return static_cast<float>(stream.normal(element));
       });
     }
     case LoadOp::What::Targets: {
-      const RandomStream stream(seed, "data.targets");
+      const RandomStream stream = stream_of(seed, "data.targets", load.which);
       return generate<float>(region, whole,
                              [&](std::uint64_t element) { return stream.uniform(element); });
     }
@@ -41,7 +49,7 @@ std::vector<std::byte> generate(const LoadOp& load, std::uint64_t seed) {
   }
   region[Axis::C] = {0, 1};  // one label per position, without channels
   whole[Axis::C] = 1;
-  const RandomStream stream(seed, "data.labels");
+  const RandomStream stream = stream_of(seed, "data.labels", load.which);
   const auto classes = static_cast<std::uint64_t>(load.classes);
   return generate<std::int32_t>(region, whole, [&](std::uint64_t element) {
     return static_cast<std::int32_t>(stream.below(classes, element));

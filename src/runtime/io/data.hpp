@@ -24,8 +24,8 @@ class DataSource {
 
 /// One fixed random batch, the same in every step, so that training visibly lowers the loss.
 /// Samples are normal, targets uniform in [0, 1), labels uniform over the classes. Each value
-/// depends only on seed and global element index, not on the decomposition. Regions are generated
-/// at their first load.
+/// depends only on seed, input layer or loss, and global element index, not on the decomposition.
+/// Regions are generated at their first load.
 class SyntheticData final : public DataSource {
  public:
   explicit SyntheticData(std::uint64_t seed) : seed_(seed) {}

@@ -49,16 +49,38 @@ std::string describe(const Shape& shape, ChannelOrder order) {
   return fmt::format("(samples, {})", fmt::join(extents, ", "));
 }
 
-std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::string& name) {
+/// The files that a folder of .npy files holds, such as "x.npy and y.npy".
+std::string files_in_folder(const DataSetRequest& request) {
+  std::vector<std::string> files;
+  for (const auto* arrays : {&request.samples, &request.wanted})
+    for (const ArrayPlace& place : *arrays)
+      if (place.file.empty()) files.push_back(place.name + ".npy");
+  const std::string last = files.back();
+  files.pop_back();
+  return files.empty() ? last : fmt::format("{} and {}", fmt::join(files, ", "), last);
+}
+
+std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const ArrayPlace& place) {
   namespace fs = std::filesystem;
-  const bool folder = fs::is_directory(request.path);
-  const std::string path =
-      folder ? (fs::path(request.path) / (name + ".npy")).string() : request.path;
-  if (folder || (request.samples_alone && fs::path(path).extension() == ".npy"))
-    return open_npy(path);
-  if (fs::path(path).extension() == ".npy")
-    throw InputError(path, "", "expected an HDF5 file, or the folder that holds x.npy and y.npy");
-  return open_hdf5(path, name);
+  const std::string given = place.file.empty() ? request.path : place.file;
+  const bool is_folder = fs::is_directory(given), is_npy = fs::path(given).extension() == ".npy";
+  if (is_folder) {
+    std::string name = place.name;
+    std::ranges::replace(name, '/', '_');
+    return open_npy((fs::path(given) / (name + ".npy")).string());
+  }
+  if (!is_npy) return open_hdf5(given, place.name);
+  if (place.file.empty() && !(request.samples_alone && request.samples.size() == 1))
+    throw InputError(given, "",
+                     fmt::format("expected an HDF5 file, or the folder that holds {}",
+                                 files_in_folder(request)));
+  return open_npy(given);
+}
+
+const ArrayPlace& place_of(const DataSetRequest& request, const LoadOp& load) {
+  return (load.what == LoadOp::What::Samples
+              ? request.samples
+              : request.wanted)[static_cast<std::size_t>(load.which)];
 }
 
 /// Returns the shape of the whole tensor as a file holds it. Labels have no channels.
@@ -110,7 +132,7 @@ std::int64_t elements_of(std::span<const Interval> box) {
 
 FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp& load) {
   const bool labels = load.what == LoadOp::What::Labels;
-  Array array{open_file(request, load.what == LoadOp::What::Samples ? "x" : "y"), {}, false};
+  Array array{open_file(request, place_of(request, load)), {}, false, labels ? load.classes : 0};
   const ChannelOrder order =
       request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
   const Shape shape = stored_shape(load);
@@ -132,27 +154,36 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp
   return array;
 }
 
-FileData::FileData(std::span<const LoadOp> loads, const DataSetRequest& request) {
+FileData::FileData(std::span<const LoadOp> loads, const DataSetRequest& request)
+    : samples_(request.samples.size()), wanted_(request.wanted.size()) {
   for (const LoadOp& load : loads) {
-    Array& array = load.what == LoadOp::What::Samples ? x_ : y_;
-    if (array.file || (request.samples_alone && &array == &y_)) continue;
+    Array& array = array_of(load);
+    if (array.file || (request.samples_alone && load.what != LoadOp::What::Samples)) continue;
     array = open_array(request, load);
-    if (load.what == LoadOp::What::Labels) classes_ = load.classes;
   }
-  SP_ASSERT(x_.file && (y_.file || request.samples_alone),
-            "the {} loads lack samples, or both labels and targets", loads.size());
-  const std::int64_t samples = x_.file->extents()[0],
-                     wanted = y_.file ? y_.file->extents()[0] : samples,
-                     batch = loads[0].global[Axis::N];
-  if (wanted != samples)
-    throw InputError(y_.file->name(), "",
-                     fmt::format("expected {1} samples, as in {0}, found {2}", x_.file->name(),
-                                 samples, wanted));
+  const auto has_file = [](const Array& array) { return array.file != nullptr; };
+  SP_ASSERT(std::ranges::all_of(samples_, has_file) &&
+                (request.samples_alone || std::ranges::all_of(wanted_, has_file)),
+            "the {} loads lack samples, labels or targets", loads.size());
+  const std::int64_t batch = loads[0].global[Axis::N];
+  check_counts(batch);
+  order_ = SampleOrder({samples_[0].file->extents()[0], batch, request.seed, request.shuffled});
+}
+
+/// Checks that all arrays have equally many samples, and enough for a batch.
+void FileData::check_counts(std::int64_t batch) const {
+  const ArrayFile& first = *samples_[0].file;
+  const std::int64_t samples = first.extents()[0];
+  for (const auto* arrays : {&samples_, &wanted_})
+    for (const Array& array : *arrays)
+      if (array.file && array.file->extents()[0] != samples)
+        throw InputError(array.file->name(), "",
+                         fmt::format("expected {1} samples, as in {0}, found {2}", first.name(),
+                                     samples, array.file->extents()[0]));
   if (samples < batch)
     throw InputError(
-        x_.file->name(), "",
+        first.name(), "",
         fmt::format("expected at least one batch of {} samples, found {}", batch, samples));
-  order_ = SampleOrder({samples, batch, request.seed, request.shuffled});
 }
 
 /// Sets box_ to the region of one sample.
@@ -212,38 +243,42 @@ void FileData::read_around(Array& array, const LoadOp& load, std::int64_t sample
 }
 
 /// Reads the labels in box_ into labels_, and checks them.
-void FileData::read_labels() {
+void FileData::read_labels(const Array& array) {
   labels_.resize(static_cast<std::size_t>(elements_of(box_)));
-  y_.file->read(box_, labels_.data());
-  check(labels_, classes_, *y_.file, box_);
+  array.file->read(box_, labels_.data());
+  check(labels_, array.classes, *array.file, box_);
 }
 
 void FileData::check_labels(int part, int parts) {
-  if (classes_ == 0) return;
+  for (const Array& array : wanted_)
+    if (array.file && array.classes > 0) check_labels(array, part, parts);
+}
+
+void FileData::check_labels(const Array& array, int part, int parts) {
   box_.clear();
-  for (const std::int64_t extent : y_.file->extents()) box_.push_back({0, extent});
+  for (const std::int64_t extent : array.file->extents()) box_.push_back({0, extent});
   box_[0] = block(box_[0].end, parts, part);
-  read_all_labels(0);
-  y_.file->check_unchanged();
+  read_all_labels(array, 0);
+  array.file->check_unchanged();
 }
 
 /// Reads and checks the labels in box_, piece by piece. Pieces are cut along `axis`. If a single
 /// index of that axis holds too many labels, its labels are cut along the next axis.
-void FileData::read_all_labels(std::size_t axis) {
+void FileData::read_all_labels(const Array& array, std::size_t axis) {
   constexpr std::int64_t at_once = 1 << 14;  // 128 KiB
   const Interval all = box_[axis];
   const std::int64_t behind = elements_of(std::span(box_).subspan(axis + 1)),
                      step = std::max<std::int64_t>(1, at_once / behind);
   for (std::int64_t begin = all.begin; begin < all.end; begin += step) {
     box_[axis] = {begin, std::min(begin + step, all.end)};
-    behind > at_once ? read_all_labels(axis + 1) : read_labels();
+    behind > at_once ? read_all_labels(array, axis + 1) : read_labels(array);
   }
   box_[axis] = all;
 }
 
 std::span<const std::byte> FileData::load(const LoadOp& load, std::int64_t step) {
   const bool labels = load.what == LoadOp::What::Labels;
-  Array& array = load.what == LoadOp::What::Samples ? x_ : y_;
+  Array& array = array_of(load);
   Region region = load.region;
   if (labels) region[Axis::C] = {0, 1};  // one label per position, without channels
   contents_.resize(static_cast<std::size_t>(4 * region.elements()));
@@ -257,7 +292,7 @@ std::span<const std::byte> FileData::load(const LoadOp& load, std::int64_t step)
     const std::int64_t sample = order_.sample(step, n);
     if (labels) {
       seek(array, region, sample);
-      read_labels();
+      read_labels(array);
       std::ranges::transform(labels_, reinterpret_cast<std::int32_t*>(at),
                              [](std::int64_t label) { return static_cast<std::int32_t>(label); });
     } else if (whole(load.global).contains(region)) {

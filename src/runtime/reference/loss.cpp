@@ -8,9 +8,10 @@
 namespace stratplan::reference {
 namespace {
 
-/// Returns the loss scale, by which gradients are multiplied; 1 if the loss is not scaled.
+/// Returns the factor by which gradients are multiplied: the weight of the loss, times the loss
+/// scale if the loss is scaled.
 double gradient_scale(const Kernel& kernel, const KernelCall& call) {
-  return kernel.scaled() ? call.read<double>(2)[0] : 1;
+  return kernel.loss_weight() * (kernel.scaled() ? call.read<double>(2)[0] : 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "model/base/assert.hpp"
+#include "runtime/exec/losses.hpp"
 
 namespace stratplan {
 namespace {
@@ -206,10 +207,19 @@ std::vector<NamedTensor> gather_iteration(const Network& network, const Program&
   std::vector<NamedTensor> tensors =
       gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
   const Shape one;
-  std::vector<TensorBlock> loss{{program.loss >= 0 ? whole(one) : Region{}, one, {}}};
-  if (program.loss >= 0) loss[0].values.push_back(static_cast<float>(executor.loss()));
-  const std::vector<std::vector<float>> found = gather_blocks(loss, communicator);
-  if (!found.empty()) tensors.insert(tensors.begin(), {"loss", {1}, found[0]});
+  const std::vector<double> mine = executor.losses();
+  std::vector<TensorBlock> blocks;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const bool held = program.losses[i].value >= 0;
+    blocks.push_back({held ? whole(one) : Region{}, one, {}});
+    if (held) blocks[i].values.push_back(static_cast<float>(mine[i]));
+  }
+  std::vector<double> losses;
+  for (const std::vector<float>& found : gather_blocks(blocks, communicator))
+    losses.push_back(double{found[0]});
+  if (!losses.empty())
+    tensors.insert(tensors.begin(),
+                   {"loss", {1}, {static_cast<float>(weighted_sum(program, losses))}});
   return tensors;
 }
 

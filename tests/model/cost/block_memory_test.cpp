@@ -40,7 +40,8 @@ std::set<std::string> all_names(const Network& network) {
 
 TEST(ClosedFormBlockCost, KnowsWhatSavesMemory) {
   const MachineProfile machine = round_machine();
-  for (const Network& network : {test::small_network(8, 8), test::residual_network(8, 8)}) {
+  for (const Network& network :
+       {test::small_network(8, 8), test::residual_network(8, 8), test::several_ends(8)}) {
     const std::vector<Block> blocks = fold(network);
     for (const std::set<std::string>& names :
          {std::set<std::string>{}, layers_to_recompute(network), all_names(network)}) {

@@ -486,6 +486,15 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "edge"},
       {document(data + R"({"name": "p", "kind": "pad"})" + loss),
        "at /layers/1: a layer of kind pad needs the key \"padding\""},
+      {document(data + R"({"name": "r", "kind": "relu", "weight": 2})" + loss),
+       "at /layers/1: a layer of kind relu has no key \"weight\""},
+      {document(data + R"({"name": "l", "kind": "mean_squared_error", "weight": 0})"),
+       "at /layers/1/weight: expected a number > 0, found 0"},
+      {document(data + R"({"name": "v", "kind": "input", "channels": 3, "size": [1, 1, 1]},
+           {"name": "a", "kind": "add", "inputs": ["data", "v"]})" +
+                loss),
+       "at /layers/1/size: expected all input layers to have the same number of spatial axes, 2 "
+       "or 3"},
       {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "elsewhere"]})" + loss),
        "at /layers/1/inputs/1: expected the name of a layer, found \"elsewhere\""},
   };
@@ -587,9 +596,6 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/1: layer a: no layer reads this layer, and it is not a loss"},
       {document(data + R"({"name": "a", "kind": "relu"})"),
        "at /layers/1: layer a: no layer reads this layer, and it is not a loss"},
-      {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"})" +
-                R"(,{"name": "loss", "kind": "mean_squared_error", "input": "data"})"),
-       "at /layers/2: layer loss: expected one loss, but an earlier layer is a loss too"},
       {document(
            data +
            R"({"name": "other", "kind": "softmax_cross_entropy"}, {"name": "a", "kind": "relu"})" +
@@ -597,6 +603,39 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/2: layer a: this layer reads the loss other, but no layer can read a loss"},
   };
   expect_messages(table);
+}
+
+TEST(ReadNetwork, TakesSeveralInputsAndLosses) {
+  const std::string layers = R"({"name": "image", "kind": "input", "channels": 3, "size": [9, 12]},
+    {"name": "conv", "kind": "convolution", "filters": 5, "kernel": 3},
+    {"name": "aux", "kind": "softmax_cross_entropy", "weight": 0.4},
+    {"name": "age", "kind": "input", "channels": 2, "size": [1, 1]},
+    {"name": "embedded", "kind": "fully_connected", "filters": 5},
+    {"name": "gated", "kind": "multiply", "inputs": ["conv", "embedded"]},
+    {"name": "main", "kind": "mean_squared_error"})";
+  const Network network = read(layers);
+  EXPECT_EQ(network.inputs(), (std::vector<LayerIndex>{0, 3}));
+  EXPECT_EQ(network.losses(), (std::vector<LayerIndex>{2, 6}));
+  EXPECT_EQ(network.last_loss(), 6);
+  EXPECT_EQ(network.layer(3).output, (Shape{{8, 2, 1, 1, 1}}));
+  EXPECT_EQ(network.layer(2).input, (Shape{{8, 5, 1, 7, 10}}));
+  EXPECT_EQ(network.layer(2).loss_weight, 0.4);
+  EXPECT_EQ(network.layer(6).loss_weight, 1);
+  Network other = network;
+  other.layers[6].loss_weight = 0.5;
+  EXPECT_NE(network.fingerprint(), other.fingerprint());
+
+  // Another size is for images.
+  const Network larger = read(layers, "", {.batch = {}, .input_size = {11, 13}});
+  EXPECT_EQ(larger.layer(0).output, (Shape{{8, 3, 1, 11, 13}}));
+  EXPECT_EQ(larger.layer(3).output, (Shape{{8, 2, 1, 1, 1}}));
+  const Wrong row{
+      document(layers + R"(, {"name": "map", "kind": "input", "channels": 1,
+                                          "size": [4, 4]},
+                                         {"name": "third", "kind": "mean_squared_error"})"),
+      "at /layers/7/size: another size is for inputs of one size, but this network's inputs "
+      "differ: [9,12] and [4,4]"};
+  expect_messages(std::span(&row, 1), {.batch = {}, .input_size = {11, 13}});
 }
 
 TEST(ReadNetwork, ChecksOverrides) {

@@ -77,6 +77,13 @@ TEST(Lower, EveryUniformDecompositionOfASmallNetwork) {
   }
 }
 
+TEST(Lower, SeveralInputsAndLosses) {
+  const Network network = test::several_ends(6);
+  for (const char* text : {"N1", "N2", "N5", "H2", "W2", "C2", "F2", "R2", "N2 H2", "F2 C2",
+                           "N2 | H2", "C2 all-reduce"})
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
+}
+
 TEST(Lower, VolumesAndSplitsAlongDepth) {
   NetworkBuilder net(2);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};

@@ -37,7 +37,7 @@ class FusionFold : public PassSink {
     if (site_.network.needs_gradient(site_.fusion.head)) family.backward(site_, *this);
     fold_parameters();
     phase_ = Phase::Update;
-    if (is_loss(site_.head().kind) && schedule_.scales_loss()) scale_loss();
+    if (schedule_.scales_loss() && site_.fusion.head == site_.network.last_loss()) scale_loss();
     if (averages_) average();
   }
 

@@ -23,6 +23,7 @@ template <class Attributes>
 Pass loss_pass(const Site& site, KernelKind kind, std::vector<Use> reads, const Use& loss) {
   Kernel kernel = site.kernel(kind);
   kernel.as<Attributes>().scaled = site.scales_loss();
+  kernel.as<Attributes>().weight = site.head().loss_weight;
   if (site.scales_loss()) reads.push_back(site.of(Use::Role::LossScale));
   return site.run(std::move(kernel), std::move(reads), {loss, site.tensor(Gradient)});
 }

@@ -160,8 +160,7 @@ class Lowering : public PassSink {
   /// Copies between two regions of the same shape, each in the coordinates of its buffer.
   void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to,
             const Region& destination, bool accumulate);
-  void load(LayerIndex layer, LoadOp::What what, BufferId into, const Region& region,
-            const Shape& global, std::int64_t classes);
+  void load(LayerIndex layer, const LoadPass& pass);
   enum class Direction : int { Forward, Adjoint, Again };
   /// A message, and the parts of the tensor in it, each in a buffer of its own.
   struct PackedMessage {
@@ -198,6 +197,8 @@ class Lowering : public PassSink {
                 std::vector<BufferId> reads, BufferId output);
   BufferId gradient_of_output(LayerIndex layer);
   void make_ready_for_backward(LayerIndex head);
+  void place_loss(LayerIndex layer);
+  BufferId loss_buffer(LayerIndex layer);
   bool is_placed(LayerIndex layer) const {
     const auto& made = states_[static_cast<std::size_t>(layer)];
     return made && made->placed;
@@ -249,7 +250,7 @@ class Lowering : public PassSink {
   const Execution& execution_;
   std::set<int> participants_;       ///< the job's ranks on which any layer lies
   std::pair<Ranks, int> placed_on_;  ///< the ranks of the layer placed last, and their number
-  bool loss_is_placed_ = false;
+  bool loss_is_placed_ = false;      ///< whether the network's last loss has been placed
   Recomputation recomputation_;
   /// By layer. A state is made on first use, since the planner lowers single layers of large
   /// networks thousands of times.

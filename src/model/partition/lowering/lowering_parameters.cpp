@@ -121,8 +121,10 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (PlacedBucket& placed : buckets_) add_buffers(placed);
   for (std::size_t p = 0; p < program.parameters.size(); ++p) add_slices(p);
   program.sharding = infers_ ? 0 : execution_.sharding;
-  if (schedule_.scales_loss() && participants_.contains(program.rank))
+  if (schedule_.scales_loss() && participants_.contains(program.rank)) {
     program.loss_scale = add_flat("loss scale", TensorClass::OptimizerState, 2, -1, DataType::F64);
+    program.buffer(program.loss_scale).persistent = loss_is_placed_;
+  }
   add_running(backward_order);
 }
 
@@ -432,7 +434,7 @@ void Lowering::update() {
             "the optimizer {} does not support sharding", name_of(network_.training.optimizer));
   if (!participants_.contains(program.rank)) return;
   const bool scales = schedule_.scales_loss(),
-             has_loss = loss_is_placed_;  // ops that exist once per step belong to the loss
+             has_loss = loss_is_placed_;  // ops that exist once per step belong to the last loss
   if (scales) {
     overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
     if (has_loss) schedule_.begin_overflows(*this);

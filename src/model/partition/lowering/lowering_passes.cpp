@@ -35,12 +35,44 @@ void Lowering::place(LayerIndex index, const Decomposition& decomposition) {
   for (int rank = 0; lies_elsewhere && rank < ranks; ++rank)
     participants_.insert(decomposition.ranks.of_job(rank));
   placed_on_ = {decomposition.ranks, ranks};
-  loss_is_placed_ = loss_is_placed_ || is_loss(layer(index).kind);
   state(index).placed = true;
   state(index).rank = decomposition.ranks.of_grid(program.rank, ranks);
   state(index).decomposition = decomposition;
   state(index).distributions = distribute(layer(index), decomposition);
   fuse({index});
+  if (is_loss(layer(index).kind)) place_loss(index);
+}
+
+namespace {
+
+/// The job's ranks on which a decomposition lies.
+std::set<int> job_ranks(const Decomposition& decomposition) {
+  std::set<int> ranks;
+  for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
+    ranks.insert(decomposition.ranks.of_job(rank));
+  return ranks;
+}
+
+}  // namespace
+
+/// Losses are placed in any order, and listed in the network's order.
+void Lowering::place_loss(LayerIndex index) {
+  std::vector<LossValue>& losses = program.losses;
+  const std::set<int> ranks = job_ranks(state(index).decomposition);
+  program.losses_apart =
+      program.losses_apart ||
+      (!losses.empty() && job_ranks(state(losses.front().layer).decomposition) != ranks);
+  losses.insert(std::ranges::lower_bound(losses, index, {}, &LossValue::layer),
+                {index, layer(index).loss_weight, -1, *ranks.begin()});
+  loss_is_placed_ = loss_is_placed_ || index == network_.last_loss();
+}
+
+/// Returns the buffer of a loss. Makes the buffer if there is none yet.
+BufferId Lowering::loss_buffer(LayerIndex index) {
+  LossValue& loss = *std::ranges::find(program.losses, index, &LossValue::layer);
+  if (loss.value < 0)
+    loss.value = add_flat("loss", TensorClass::Statistics, 1, index, DataType::F64);
+  return loss.value;
 }
 
 void Lowering::fuse(const Fusion& fusion) {
@@ -136,11 +168,27 @@ void Lowering::copy(LayerIndex index, BufferId from, const Region& there, Buffer
              {from}, {to});
 }
 
-void Lowering::load(LayerIndex index, LoadOp::What what, BufferId into, const Region& region,
-                    const Shape& global, std::int64_t classes) {
-  LoadOp load{what, in_whole_batch(region), global, classes};
+namespace {
+
+/// Returns the place of a load's layer among the input layers, or among the losses.
+int place_of_data(const Network& network, const LoadPass& pass) {
+  const bool samples = pass.what == LoadOp::What::Samples;
+  const LayerIndex layer =
+      samples ? network.layer(pass.into.layer).inputs[static_cast<std::size_t>(pass.into.which)]
+              : pass.into.layer;
+  int place = 0;
+  for (LayerIndex before = 0; before < layer; ++before)
+    place += samples ? network.layer(before).is_data() : is_loss(network.layer(before).kind);
+  return place;
+}
+
+}  // namespace
+
+void Lowering::load(LayerIndex index, const LoadPass& pass) {
+  LoadOp load{pass.what, in_whole_batch(pass.region), pass.global, pass.classes,
+              place_of_data(network_, pass)};
   load.global[Axis::N] *= network_.training.micro_batches;
-  add_op(index, Stream::Compute, {}, {into}).body = load;
+  add_op(index, Stream::Compute, {}, {buffer_of(pass.into)}).body = load;
 }
 
 Region Lowering::in_whole_batch(Region region) const {
@@ -296,12 +344,7 @@ BufferId Lowering::buffer_of(const Use& use) {
     case Moments:
     case Loaded:
     case Tensor: return layer_buffer(use);
-    case Loss:
-      if (program.loss < 0) {
-        program.loss = add_flat("loss", TensorClass::Statistics, 1, use.layer, DataType::F64);
-        if (program.loss_scale >= 0) program.buffer(program.loss_scale).persistent = true;
-      }
-      return program.loss;
+    case Loss: return loss_buffer(use.layer);
     case LossScale: return program.loss_scale;
     case Overflows: return overflows_;
     case AllNorms: return all_norms_;
@@ -325,9 +368,7 @@ void Lowering::lower_pass(LayerIndex index, const KernelPass& pass) {
   std::get<ComputeOp>(program.ops.back().body).parameter_group = pass.parameter_group;
 }
 
-void Lowering::lower_pass(LayerIndex index, const LoadPass& pass) {
-  load(index, pass.what, buffer_of(pass.into), pass.region, pass.global, pass.classes);
-}
+void Lowering::lower_pass(LayerIndex index, const LoadPass& pass) { load(index, pass); }
 
 void Lowering::lower_pass(LayerIndex, const EdgePass& pass) {
   State& at = state(pass.layer);

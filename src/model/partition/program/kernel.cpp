@@ -327,6 +327,17 @@ bool Kernel::scaled() const {
       attributes);
 }
 
+double Kernel::loss_weight() const {
+  return std::visit(
+      [](const auto& of) {
+        if constexpr (requires { of.weight, of.scaled; })
+          return of.weight;
+        else
+          return 1.0;
+      },
+      attributes);
+}
+
 void Kernel::expect_own_attributes() const {
   if (attributes.index() != attributes_of(kind).index()) has_other_attributes();
 }

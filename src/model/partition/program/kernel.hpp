@@ -245,6 +245,8 @@ struct Kernel {
   /// Whether a loss reads the loss scale, or an update reads the overflows (see the table). False
   /// for all other kinds.
   bool scaled() const;
+  /// The factor by which a loss multiplies its gradient; 1 in all other kernels.
+  double loss_weight() const;
   /// The shape of the input whose gradient BinaryBackward makes.
   const Shape& differentiated() const {
     const Binary& binary = as<Binary>();

@@ -186,10 +186,12 @@ struct OptimizerAttributes {
 struct LossAttributes {
   double terms = 0;     ///< number of terms of the mean, over the whole batch
   bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
+  double weight = 1;    ///< the kernel multiplies the gradient by it, but not the loss
 
   static constexpr auto fields() {
     return std::tuple(Field{"terms", &LossAttributes::terms},
-                      Field{"scaled", &LossAttributes::scaled});
+                      Field{"scaled", &LossAttributes::scaled},
+                      Field{"weight", &LossAttributes::weight});
   }
   friend auto operator<=>(const LossAttributes&, const LossAttributes&) = default;
 };
@@ -198,10 +200,12 @@ struct LossAttributes {
 struct DiceLossAttributes {
   double epsilon = 0;   ///< added to numerator and denominator of each class
   bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
+  double weight = 1;    ///< the kernel multiplies the gradient by it, but not the loss
 
   static constexpr auto fields() {
     return std::tuple(Field{"epsilon", &DiceLossAttributes::epsilon},
-                      Field{"scaled", &DiceLossAttributes::scaled});
+                      Field{"scaled", &DiceLossAttributes::scaled},
+                      Field{"weight", &DiceLossAttributes::weight});
   }
   friend auto operator<=>(const DiceLossAttributes&, const DiceLossAttributes&) = default;
 };

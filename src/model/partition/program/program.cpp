@@ -35,6 +35,26 @@ std::vector<LoadOp> loads_of(const Program& program) {
   return loads;
 }
 
+std::vector<LoadOp> loads_of(const Network& network) {
+  std::vector<LoadOp> loads;
+  const auto add = [&](LoadOp::What what, Shape shape, std::int64_t classes, int which) {
+    shape[Axis::N] = network.batch;
+    loads.push_back({what, whole(shape), shape, classes, which});
+  };
+  int which = 0;
+  for (const LayerIndex input : network.inputs())
+    add(LoadOp::What::Samples, network.layer(input).output, 0, which++);
+  which = 0;
+  for (const LayerIndex index : network.losses()) {
+    const Layer& loss = network.layer(index);
+    Shape shape = loss.input;
+    if (has_labels(loss.kind)) shape[Axis::C] = 1;
+    add(has_labels(loss.kind) ? LoadOp::What::Labels : LoadOp::What::Targets, shape,
+        loss.input[Axis::C], which++);
+  }
+  return loads;
+}
+
 namespace {
 
 constexpr std::int64_t alignment = 64;
@@ -79,8 +99,9 @@ void find_lifetimes(Program& program) {
     for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
       for (const BufferId id : messages_of(program.ops[static_cast<std::size_t>(i)]))
         touch(id, last_of_its_layer(program, i));
-  // The loss is read after the last op.
-  if (program.loss >= 0) touch(program.loss, static_cast<int>(program.ops.size()));
+  // Losses are read after the last op.
+  for (const LossValue& loss : program.losses)
+    if (loss.value >= 0) touch(loss.value, static_cast<int>(program.ops.size()));
 }
 
 /// The place of a buffer in the arena, in bytes, and its lifetime from its first op to its last.

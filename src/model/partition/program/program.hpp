@@ -72,6 +72,8 @@ struct LoadOp {
   Region region;
   Shape global;
   std::int64_t classes = 0;  ///< Labels: the number of classes
+  /// the place of the layer among the network's input layers (Samples), or among its losses
+  int which = 0;
   friend bool operator==(const LoadOp&, const LoadOp&) = default;
 };
 
@@ -153,6 +155,16 @@ struct RunningStatistics {
   BufferId value = -1;
 };
 
+/// A loss of the network, as one rank sees it.
+struct LossValue {
+  LayerIndex layer = -1;
+  double weight = 1;  ///< in the sum that training lowers
+  /// F64 scalar: the step's loss, without its weight. After the forward phase, it is complete on
+  /// every rank on which the layer lies. -1 on other ranks.
+  BufferId value = -1;
+  int owner = 0;  ///< the first of the job's ranks on which the layer lies
+};
+
 struct Program {
   int rank = 0;
   int ranks = 1;
@@ -168,9 +180,9 @@ struct Program {
   /// the F64 buffer [2] of a scaled loss: the scale, and the number of steps since it changed or a
   /// gradient overflowed (runtime/device/loss_scaling.hpp); -1 if the loss is not scaled
   BufferId loss_scale = -1;
-  /// F64 scalar: the step's loss. After the forward phase, it is complete on every rank on which
-  /// the loss layer lies.
-  BufferId loss = -1;
+  std::vector<LossValue> losses;  ///< all losses of the network, in its order
+  /// whether losses lie on different ranks, so that perhaps no rank has all of them
+  bool losses_apart = false;
   Bytes arena{};       ///< memory for the buffers that are not persistent, set by plan_buffers()
   Bytes persistent{};  ///< memory for the persistent buffers, set by plan_buffers()
 
@@ -193,6 +205,8 @@ void plan_buffers(Program& program);
 
 /// Returns the loads of a program, without repetitions.
 std::vector<LoadOp> loads_of(const Program& program);
+/// Returns a load of the whole data of each input layer and of each loss.
+std::vector<LoadOp> loads_of(const Network& network);
 
 /// Returns, for each op, the earlier ops that must end before it may start. An op waits for an
 /// earlier op if both touch a byte and at least one of them writes that byte. The earlier op is

@@ -14,13 +14,14 @@ struct LossFinish {
   }
 };
 
-/// The factor of gradients. It is the loss scale, which is in device memory, or 1 if the loss is
-/// not scaled.
+/// The factor of gradients: the weight of the loss, times the loss scale, which is in device
+/// memory, if the loss is scaled.
 struct GradientScale {
+  double weight;
   const double* scaling;
   GradientScale(const Kernel& kernel, const KernelCall& call)
-      : scaling(kernel.scaled() ? call.read<double>(2) : nullptr) {}
-  SP_DEVICE double factor() const { return scaling == nullptr ? 1 : scaling[0]; }
+      : weight(kernel.loss_weight()), scaling(kernel.scaled() ? call.read<double>(2) : nullptr) {}
+  SP_DEVICE double factor() const { return scaling == nullptr ? weight : weight * scaling[0]; }
 };
 
 // ---------------------------------------------------------------- cross-entropy
