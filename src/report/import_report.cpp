@@ -102,7 +102,10 @@ Json to_json(const ImportedParameter& parameter) {
 std::string to_text(const ImportReport& report, bool verbose) {
   std::string text = totals_of(report) + rows_of(report, verbose);
   text += paragraph("decided", report.decisions);
-  text += fmt::format("\nloss        {}: {}\n", report.loss, report.loss_reason);
+  text += '\n';
+  for (const auto& [layer, kind, reason] : report.losses)
+    text += fmt::format("loss        {}{}: {}\n", kind,
+                        report.losses.size() > 1 ? fmt::format(" ({})", layer) : "", reason);
   if (!report.statistics.empty()) text += fmt::format("statistics  {}\n", report.statistics);
   for (const std::string& line : report.left_out) text += fmt::format("left out    {}\n", line);
   return text;
@@ -112,6 +115,9 @@ Json to_json(const ImportReport& report) {
   Json parameters = Json::array();
   for (const ImportedParameter& parameter : report.parameters)
     parameters.push_back(to_json(parameter));
+  Json losses = Json::array();
+  for (const auto& [layer, kind, reason] : report.losses)
+    losses.push_back({{"layer", layer}, {"kind", kind}, {"reason", reason}});
   const ImportedTotals& totals = report.totals;
   return {{"parameters", parameters},
           {"totals",
@@ -124,8 +130,7 @@ Json to_json(const ImportReport& report) {
             {"file", totals.file}}},
           {"decisions", report.decisions},
           {"left_out", report.left_out},
-          {"loss", report.loss},
-          {"loss_reason", report.loss_reason},
+          {"losses", losses},
           {"statistics", report.statistics}};
 }
 

@@ -56,7 +56,12 @@ expect 0 "" sp import "$scratch/model.onnx" -b 4 --statistics local
 expect 2 "--statistics" sp import "$scratch/model.onnx" -b 4 --statistics 0
 expect 0 "" sp import "$scratch/model.onnx" -b 4 --loss mse --json -o "$scratch/mse.json"
 check "another loss keeps the softmax" grep -q '"layers":7' "$scratch/stdout"
-expect 2 "--loss" sp import "$scratch/model.onnx" --loss hinge
+expect 2 "--loss hinge: expected auto, cross_entropy, mse or dice, found hinge" sp import "$scratch/model.onnx" --loss hinge
+expect 0 "" sp import "$scratch/model.onnx" -b 4 --loss z=mse,weight=0.5 --loss dice -o "$scratch/both.json"
+check "two losses read one output" grep -qz '"name": "loss_z".*"weight": 0.5.*"name": "loss_z_2"' "$scratch/both.json"
+check "the report lists both" grep -q '^loss  *dice_loss (loss_z_2): --loss asks for it' "$scratch/stdout"
+expect 3 "--loss: the model has no output y \(did you mean \"z\"\?\); its outputs are z" sp import "$scratch/model.onnx" -b 4 --loss y=mse
+expect 2 "--loss mse,weight=0: expected weight=F with F > 0" sp import "$scratch/model.onnx" -b 4 --loss mse,weight=0
 
 # A name that is not valid UTF-8 is made valid in all files.
 LC_ALL=C sed 's/conv/co\xff\x1b/' "$scratch/model.onnx" >"$scratch/bytes.onnx"

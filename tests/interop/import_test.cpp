@@ -1,5 +1,6 @@
 // Models of several nodes: the nodes that exporters write around layers, and the results for
 // values, names, batches and losses.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -319,6 +320,92 @@ TEST(Import, TrainsTheFirstOutputAndNeedsNothingElse) {
   const ImportedModel result = imported(model);
   EXPECT_EQ(kinds(result), "input convolution softmax_cross_entropy");
   EXPECT_THAT(result.notes, Contains(HasSubstr("left out: other")));
+}
+
+/// Two inputs a and b; the outputs are scores "main", and "aux", which "main" is computed from.
+OnnxModel with_two_ends() {
+  OnnxModel model(13);
+  model.input("a", {4, 2, 2, 2}).input("b", {4, 2, 2, 2});
+  model.floats("w", {3, 2, 1, 1}, {1, 2, 3, 4, 5, 6})
+      .node("Conv", {"a", "w"}, {"left"})
+      .node("Conv", {"b", "w"}, {"right"})
+      .node("Add", {"left", "right"}, {"sum"})
+      .node("Softmax", {"sum"}, {"aux"}, {{"axis", 1}});
+  model.floats("v", {5, 3, 1, 1}, std::vector<float>(15, 0.5F))
+      .node("Conv", {"aux", "v"}, {"scores"})
+      .node("Softmax", {"scores"}, {"main"}, {{"axis", 1}})
+      .node("LSTM", {"aux"}, {"other"});
+  return model.output("main").output("aux").output("other");
+}
+
+TEST(Import, PutsLossesOnAnyOutputs) {
+  using enum ImportedLoss;
+  struct Row {
+    std::vector<LossOfOutput> losses;
+    const char* kinds;
+    std::vector<std::string> losses_and_weights;
+    const char* note;
+  };
+  const std::string trunk = "input convolution input convolution add softmax ";
+  const Row rows[] = {
+      {{}, "convolution softmax_cross_entropy", {"loss 1"}, "left out: aux, other; --loss OUTPUT="},
+      {{{"main", CrossEntropy}, {"aux", Dice, 0.4}},
+       "convolution softmax_cross_entropy dice_loss",
+       {"loss_main 1", "loss_aux 0.4"},
+       "trained outputs: main, aux; left out: other"},
+      {{{"aux", MeanSquaredError}, {"", FromModel, 2}},
+       "convolution mean_squared_error softmax_cross_entropy",
+       {"loss_aux 1", "loss_main 2"},
+       "the softmax at the end, main, is part of the loss"},
+      {{{"main", MeanSquaredError}, {"main", CrossEntropy}},  // the softmax has two readers
+       "convolution softmax mean_squared_error softmax_cross_entropy",
+       {"loss_main 1", "loss_main_2 1"},
+       "trained outputs: main; left out: aux, other"},
+  };
+  for (const Row& row : rows) {
+    const ImportedModel result = imported(with_two_ends(), {.file = {}, .losses = row.losses});
+    EXPECT_EQ(kinds(result), trunk + row.kinds);
+    EXPECT_THAT(result.notes, Contains(HasSubstr(row.note)));
+    const Network network = read_imported(result, "model.onnx");
+    std::vector<std::string> found;
+    for (const LayerIndex loss : network.losses())
+      found.push_back(
+          fmt::format("{} {}", network.layer(loss).name, network.layer(loss).loss_weight));
+    EXPECT_EQ(found, row.losses_and_weights);
+    EXPECT_EQ(result.report.losses.size(), found.size());
+  }
+}
+
+TEST(Import, DropsWhatOnlyOtherOutputsNeed) {
+  const ImportedModel result =
+      imported(with_two_ends(), {.file = {}, .losses = {{"aux", ImportedLoss::FromModel}}});
+  EXPECT_EQ(kinds(result), "input convolution input convolution add softmax_cross_entropy");
+  EXPECT_THAT(result.report.left_out,
+              ElementsAre("outputs: main, other", "3 nodes that the trained output does not need"));
+}
+
+TEST(Import, NamesOutputsAndInputsThatDoNotFit) {
+  EXPECT_THAT(
+      refusal(with_two_ends(), {.file = {}, .losses = {{"mian", ImportedLoss::FromModel}}}),
+      HasSubstr("--loss: the model has no output mian (did you mean \"main\"?); its outputs are "
+                "main, aux, other"));
+  OnnxModel model(13);
+  model.input("a", {4, 2, 2, 2}).input("b", {1, 2, 2, 2}).input("c", {4, 2, 2, 2});
+  model.node("Add", {"a", "b"}, {"y"}).output("y");
+  EXPECT_THAT(refusal(model), HasSubstr("input b has 1 samples, input a has 4"));
+}
+
+TEST(Import, InputSizesAreForInputsOfOneSize) {
+  const auto model = [](const std::vector<std::int64_t>& other) {
+    OnnxModel made(13);
+    made.input("a", {4, 2, 8, 8}).input("b", other);
+    return made.node("Mul", {"a", "b"}, {"y"}).output("y");
+  };
+  const ImportRequest request{.file = {}, .input_size = {16, 12}};
+  EXPECT_THAT(refusal(model({4, 2, 8, 1}), request),
+              HasSubstr("--input-size is for inputs of one size, but a and b differ in theirs"));
+  EXPECT_EQ(read_imported(imported(model({4, 2, 8, 8}), request), "").layer(1).output,
+            (Shape{{4, 2, 1, 16, 12}}));
 }
 
 TEST(Import, ListsAllThatNoLayerComputes) {

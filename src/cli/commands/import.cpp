@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cmath>
+#include <cstdlib>
+
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/options.hpp"
@@ -19,7 +22,7 @@ struct ImportOptions {
   std::string model;
   std::int64_t batch = 0;
   std::string input_size;
-  std::string loss = "auto";
+  std::vector<std::string> losses;
   std::string statistics = "all";
   std::vector<std::string> element_wise, constant, trainable, frozen;
   std::string weights;
@@ -34,9 +37,33 @@ const std::map<std::string, ImportedLoss> imported_losses{
     {"mse", ImportedLoss::MeanSquaredError},
     {"dice", ImportedLoss::Dice}};
 
+/// Reads KIND or OUTPUT=KIND, each with further settings behind commas: aux=mse,weight=0.4.
+LossOfOutput read_loss(const std::string& text) {
+  LossOfOutput loss;
+  const std::size_t comma = text.find(','), equals = text.substr(0, comma).rfind('=');
+  std::string kind = text.substr(0, comma);
+  if (equals != std::string::npos) {
+    loss.output = kind.substr(0, equals);
+    kind = kind.substr(equals + 1);
+  }
+  const auto found = imported_losses.find(kind);
+  if (found == imported_losses.end())
+    throw UsageError(
+        fmt::format("--loss {}: expected auto, cross_entropy, mse or dice, found {}", text, kind));
+  loss.loss = found->second;
+  if (comma == std::string::npos) return loss;
+  const std::string setting = text.substr(comma + 1), key = "weight=";
+  char* end = nullptr;
+  if (setting.starts_with(key)) loss.weight = std::strtod(setting.c_str() + key.size(), &end);
+  if (end == nullptr || *end != '\0' || end == setting.c_str() + key.size() ||
+      !std::isfinite(loss.weight) || loss.weight <= 0)
+    throw UsageError(fmt::format(
+        "--loss {}: expected weight=F with F > 0 behind the comma, found {}", text, setting));
+  return loss;
+}
+
 ImportRequest request_of(const ImportOptions& options) {
   ImportRequest request{.file = options.model,
-                        .loss = imported_losses.at(options.loss),
                         .element_wise = options.element_wise,
                         .values = !options.weights.empty(),
                         .buffers = true,
@@ -44,6 +71,7 @@ ImportRequest request_of(const ImportOptions& options) {
                         .trainable = options.trainable,
                         .frozen = options.frozen,
                         .statistics = options.statistics};
+  for (const std::string& loss : options.losses) request.losses.push_back(read_loss(loss));
   if (options.batch > 0) request.batch = options.batch;
   if (!options.input_size.empty()) request.input_size = parse_extents(options.input_size);
   return request;
@@ -109,6 +137,7 @@ Examples:
   stratplan import model.onnx -o net.json
   stratplan import model.onnx -b 32 --input-size 256,256 -o net.json
   stratplan import model.onnx -o net.json --weights net.safetensors
+  stratplan import model.onnx -o net.json --loss out=cross_entropy --loss aux=auto,weight=0.4
   stratplan import model.onnx -o net.json --freeze 'backbone.*' --constant scale
   stratplan plan net.json -n 2 -o plan.json
   stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy)";
@@ -127,11 +156,12 @@ void add_import(CLI::App& program, const CommandLine&) {
   command->add_option("--input-size", options->input_size,
                       "extents of the network's input, H,W or D,H,W; default: as in the model");
   command
-      ->add_option("--loss", options->loss,
-                   "loss to train with: cross_entropy, mse or dice; auto: cross_entropy if the "
-                   "model ends in a softmax or in scores of classes, else mse")
-      ->check(CLI::IsMember({"auto", "cross_entropy", "mse", "dice"}))
-      ->capture_default_str();
+      ->add_option("--loss", options->losses,
+                   "loss to train with: cross_entropy, mse or dice; auto (default): cross_entropy "
+                   "if the model ends in a softmax or in scores of classes, else mse. "
+                   "OUTPUT=LOSS[,weight=F] puts the loss on an output other than the first, and "
+                   "multiplies it by F; the option may be given again, and training lowers the sum")
+      ->allow_extra_args(false);
   command
       ->add_option("--statistics", options->statistics,
                    "samples over which batch normalization takes its statistics: a number, all, or "

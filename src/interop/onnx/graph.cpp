@@ -48,6 +48,27 @@ Graph::Graph(const Model& model, const ImportRequest& request, Constants& consta
   }
 }
 
+/// Returns the size that the request gives an input; empty if the input keeps its own. Inputs
+/// without spatial axes keep theirs if other inputs have some.
+std::vector<std::int64_t> Graph::asked_size(const GraphInput& input) const {
+  if (request_.input_size.empty()) return {};
+  const auto size_of = [](const GraphInput& of) {
+    return Extents(of.extents.begin() + std::min<std::ptrdiff_t>(2, std::ssize(of.extents)),
+                   of.extents.end());
+  };
+  const Extents own = size_of(input);
+  for (const GraphInput& other : model_.inputs()) {
+    const Extents theirs = size_of(other);
+    if (own.empty() && !theirs.empty()) return {};
+    if (!theirs.empty() && theirs != own)
+      throw InputError(
+          model_.file(), "",
+          fmt::format("--input-size is for inputs of one size, but {} and {} differ in theirs",
+                      input.name, other.name));
+  }
+  return request_.input_size;
+}
+
 Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
   const std::string& file = model_.file();
   Extents dims = input.extents;
@@ -58,7 +79,7 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
         fmt::format(
             "input {}: expected samples, channels and up to three spatial axes, found {} axes",
             input.name, rank));
-  const std::vector<std::int64_t>& size = request_.input_size;
+  const std::vector<std::int64_t> size = asked_size(input);
   if (!size.empty() && size.size() != rank - 2)
     throw InputError(file, "",
                      fmt::format("input {} has {} spatial axes, the size asked for has {}",
@@ -71,6 +92,10 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
         file, "",
         fmt::format("the batch is left open ({}): set --batch to the number of samples per step",
                     symbol_of(input, 0)));
+  if (dims[0] > 0 && !batch_is_open_ && dims[0] != samples_)
+    throw InputError(file, "",
+                     fmt::format("input {} has {} samples, input {} has {}", input.name, dims[0],
+                                 model_.inputs()[0].name, samples_));
   dims[0] = samples_;
   for (std::size_t axis = 1; axis < rank; ++axis) {
     if (dims[axis] > 0) continue;

@@ -122,6 +122,7 @@ class Graph {
 
  private:
   Tensor make_input(const GraphInput& input, bool as_channels_last);
+  std::vector<std::int64_t> asked_size(const GraphInput& input) const;
   const Model& model_;
   const ImportRequest& request_;
   Constants& constants_;

@@ -1,9 +1,10 @@
-// Imports an ONNX model as a network.json document: translates the nodes that the model's first
-// output needs, one after the other, and then adds a loss.
+// Imports an ONNX model as a network.json document: translates the nodes that the trained outputs
+// need, one after the other, and then adds the losses.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "interop/onnx/operators/operators.hpp"
 #include "interop/onnx/stand_ins.hpp"
 #include "model/base/error.hpp"
+#include "model/base/suggestion.hpp"
 #include "model/base/text.hpp"
 
 namespace stratplan {
@@ -33,7 +35,7 @@ class Importer : public std::enable_shared_from_this<Importer> {
   ImportedModel run() {
     if (model_.outputs().empty())
       throw InputError(request_.file, "", "expected an output of the graph, found none");
-    output_ = model_.outputs()[0];
+    choose_outputs();
     read_constants();
     find_varying();
     find_needed();
@@ -41,7 +43,7 @@ class Importer : public std::enable_shared_from_this<Importer> {
     find_literal_weights();
     for (const Node* node : needed_) translate(*node);
     if (!complaints_.empty()) throw InputError(request_.file, "", complaints_.message());
-    add_loss();
+    for (const LossOfOutput& loss : losses_) add_loss(loss);
     drop_unread();
     for (Draft& draft : graph_.drafts) settle_constants(graph_, draft);
     settle_statistics(graph_, notes_);
@@ -51,6 +53,26 @@ class Importer : public std::enable_shared_from_this<Importer> {
 
  private:
   // ---------------------------------------------------------------- which nodes
+
+  /// Chooses the outputs that are trained: those of the request, or the first one.
+  void choose_outputs() {
+    const std::vector<std::string> outputs = model_.outputs();
+    losses_ = request_.losses;
+    if (losses_.empty()) losses_.push_back({"", request_.loss});
+    for (LossOfOutput& loss : losses_) {
+      if (loss.output.empty()) loss.output = outputs[0];
+      if (std::find(outputs.begin(), outputs.end(), loss.output) == outputs.end())
+        throw InputError(
+            request_.file, "",
+            fmt::format("--loss: the model has no output {}{}; its outputs are {}", loss.output,
+                        suggestion(loss.output, outputs), fmt::join(outputs, ", ")));
+    }
+  }
+
+  bool is_trained(const std::string& output) const {
+    return std::any_of(losses_.begin(), losses_.end(),
+                       [&](const LossOfOutput& loss) { return loss.output == output; });
+  }
 
   void read_constants() {
     initializers_ = model_.constants(constants_);
@@ -79,11 +101,14 @@ class Importer : public std::enable_shared_from_this<Importer> {
              is_exported_for_training(node, model_.opset()));
   }
 
-  /// Finds the nodes on which the output depends, in the model's order. Counts how often these
-  /// nodes read each tensor.
+  /// Finds the nodes on which the trained outputs depend, in the model's order. Counts how often
+  /// these nodes and the losses read each tensor.
   void find_needed() {
-    std::set<std::string> wanted{output_};
-    graph_.readers[output_] = 1;
+    std::set<std::string> wanted;
+    for (const LossOfOutput& loss : losses_) {
+      wanted.insert(loss.output);
+      ++graph_.readers[loss.output];
+    }
     for (auto node = model_.nodes().rbegin(); node != model_.nodes().rend(); ++node) {
       bool makes = false;
       for (int i = 0; i < node->outputs(); ++i)
@@ -99,8 +124,10 @@ class Importer : public std::enable_shared_from_this<Importer> {
       }
     }
     std::reverse(needed_.begin(), needed_.end());
-    if (needed_.empty())
-      throw InputError(request_.file, "", fmt::format("no node makes the output {}", output_));
+    for (const LossOfOutput& loss : losses_)
+      if (!made_.contains(loss.output))
+        throw InputError(request_.file, "",
+                         fmt::format("no node makes the output {}", loss.output));
   }
 
   /// Finds whether most layers' weights are literals.
@@ -171,10 +198,11 @@ class Importer : public std::enable_shared_from_this<Importer> {
     check_varies(node);
     const Translation translation = translation_of(node);
     need(translation != nullptr, "expected constants as its inputs, found a computed tensor");
-    if (is_softmax_of_the_loss(op, output_)) {
-      softmax_ = node.name();
-      return identity(op);
-    }
+    for (const LossOfOutput& loss : losses_)
+      if (is_softmax_of_the_loss(op, loss)) {
+        softmax_[loss.output] = node.name();
+        return identity(op);
+      }
     translation(op);
   }
 
@@ -226,36 +254,42 @@ class Importer : public std::enable_shared_from_this<Importer> {
 
   // ---------------------------------------------------------------- the whole network
 
-  void add_loss() {
-    const auto constant = graph_.constant(output_);
+  void add_loss(const LossOfOutput& asked) {
+    const auto constant = graph_.constant(asked.output);
     if (constant)
       throw InputError(
           request_.file, "",
-          fmt::format("the output {} is a constant, so there is nothing to train", output_));
-    const Tensor end = graph_.tensor(output_);
+          fmt::format("the output {} is a constant, so there is nothing to train", asked.output));
+    const Tensor end = graph_.tensor(asked.output);
     const Draft& last = graph_.drafts[end.draft];
     const Draft* scores = &last;
     while (keeps_scores(*scores, graph_.drafts.front())) scores = &graph_.drafts[scores->inputs[0]];
-    const ChosenLoss loss = chosen_loss(request_.loss, *scores, softmax_);
-    if (!softmax_.empty())
+    const auto found = softmax_.find(asked.output);
+    const std::string softmax = found == softmax_.end() ? "" : found->second;
+    const ChosenLoss loss = chosen_loss(asked.loss, *scores, softmax);
+    if (!softmax.empty())
       notes_.push_back(
-          fmt::format("the softmax at the end, {}, is part of the loss that was added, {}",
-                      softmax_, name_of(loss.kind)));
+          fmt::format("the softmax at the end, {}, is part of the loss that was added, {}", softmax,
+                      name_of(loss.kind)));
     else
       notes_.push_back(
           fmt::format("a loss was added behind {}: {}", last.name, name_of(loss.kind)));
-    report_.loss = name_of(loss.kind);
-    report_.loss_reason = loss.reason;
-    graph_.add({"loss", loss.kind, {end.draft}, last.output}, 2);
+    Draft draft{
+        losses_.size() == 1 ? "loss" : "loss_" + asked.output, loss.kind, {end.draft}, last.output};
+    if (asked.weight != 1) draft.attributes["weight"] = asked.weight;
+    const Tensor added = graph_.add(std::move(draft), 2);
+    report_.losses.push_back(
+        {graph_.drafts[added.draft].name, std::string(name_of(loss.kind)), loss.reason});
   }
 
-  /// Drops the layers on which the loss does not depend. The model used only their shapes.
+  /// Drops the layers on which no loss depends. The model used only their shapes.
   void drop_unread() {
     std::vector<bool> read(graph_.drafts.size(), false);
-    read.back() = true;
-    for (std::size_t i = graph_.drafts.size(); i-- > 0;)
+    for (std::size_t i = graph_.drafts.size(); i-- > 0;) {
+      read[i] = read[i] || is_loss(graph_.drafts[i].type.kind);
       if (read[i])
         for (const std::size_t input : graph_.drafts[i].inputs) read[input] = true;
+    }
     std::vector<std::size_t> place(graph_.drafts.size(), 0);
     std::vector<Draft> kept;
     for (std::size_t i = 0; i < graph_.drafts.size(); ++i) {
@@ -268,18 +302,28 @@ class Importer : public std::enable_shared_from_this<Importer> {
   }
 
   void tell_what_was_left_out() {
-    const std::vector<std::string> outputs = model_.outputs();
-    if (outputs.size() > 1) {
-      const std::string others =
-          fmt::format("{}", fmt::join(outputs.begin() + 1, outputs.end(), ", "));
-      notes_.push_back(fmt::format(
-          "the model's first output, {}, is trained; the other outputs are left out: {}", output_,
-          others));
-      report_.left_out.push_back("outputs: " + others);
+    std::vector<std::string> trained, others, unread_inputs;
+    for (const std::string& output : model_.outputs())
+      (is_trained(output) ? trained : others).push_back(output);
+    if (!others.empty()) {
+      const std::string names = fmt::format("{}", fmt::join(others, ", "));
+      notes_.push_back(
+          request_.losses.empty()
+              ? fmt::format("the model's first output, {}, is trained; the other outputs are left "
+                            "out: {}; --loss OUTPUT=auto, for each output to train, adds more "
+                            "losses",
+                            trained[0], names)
+              : fmt::format("trained outputs: {}; left out: {}", fmt::join(trained, ", "), names));
+      report_.left_out.push_back("outputs: " + names);
     }
+    for (const GraphInput& input : model_.inputs())
+      if (graph_.is_unused_input(input.name)) unread_inputs.push_back(input.name);
+    if (!unread_inputs.empty())
+      report_.left_out.push_back(fmt::format("inputs: {}", fmt::join(unread_inputs, ", ")));
     if (const auto unread = std::ssize(model_.nodes()) - std::ssize(needed_); unread > 0)
-      report_.left_out.push_back(
-          fmt::format("{} that the trained output does not need", counted(unread, "node")));
+      report_.left_out.push_back(fmt::format("{} that the trained output{} not need",
+                                             counted(unread, "node"),
+                                             trained.size() == 1 ? " does" : "s do"));
     if (!request_.batch && graph_.samples() == 1)
       notes_.push_back(
           "the model's batch of 1 is kept: a step takes one sample, on all ranks together; --batch "
@@ -306,7 +350,7 @@ class Importer : public std::enable_shared_from_this<Importer> {
     report_.decisions = decisions_.reported();
     for (auto* list : {&notes_, &report_.decisions, &report_.left_out})
       for (std::string& line : *list) line = printable(line);
-    report_.loss_reason = printable(report_.loss_reason);
+    for (ImportReport::Loss& loss : report_.losses) loss.reason = printable(loss.reason);
     imported.notes = std::move(notes_);
     imported.report = std::move(report_);
     return imported;
@@ -329,8 +373,9 @@ class Importer : public std::enable_shared_from_this<Importer> {
   Decisions decisions_;
   Graph graph_;
   std::map<std::string, Constant> initializers_;
-  std::string output_;   ///< the output that is trained
-  std::string softmax_;  ///< the softmax node that became part of the loss; empty: none
+  std::vector<LossOfOutput> losses_;  ///< the losses to add, with the names of their outputs
+  /// by output: the softmax node that became part of the loss
+  std::map<std::string, std::string> softmax_;
   std::vector<const Node*> needed_;
   std::set<std::string> made_;     ///< outputs of the needed nodes
   std::set<std::string> varying_;  ///< tensors that depend on the graph's inputs

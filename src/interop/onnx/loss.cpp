@@ -47,11 +47,12 @@ ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string&
   return {LayerKind::MeanSquaredError, end};
 }
 
-bool is_softmax_of_the_loss(const Operation& op, const std::string& output) {
+bool is_softmax_of_the_loss(const Operation& op, const LossOfOutput& loss) {
   const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
-  const ImportedLoss asked = op.graph.request().loss;
-  const bool joins_loss = asked == ImportedLoss::FromModel || asked == ImportedLoss::CrossEntropy;
-  return softmax && joins_loss && op.node.output(0) == output && is_over_channels(op);
+  const bool joins_loss =
+      loss.loss == ImportedLoss::FromModel || loss.loss == ImportedLoss::CrossEntropy;
+  return softmax && joins_loss && op.node.output(0) == loss.output &&
+         op.graph.readers.at(loss.output) == 1 && is_over_channels(op);
 }
 
 }  // namespace stratplan::interop

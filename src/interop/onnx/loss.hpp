@@ -21,7 +21,8 @@ bool keeps_scores(const Draft& layer, const Draft& input_of_model);
 /// there is none.
 ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax);
 
-/// Whether the node is a softmax at the model's end that becomes part of the cross-entropy.
-bool is_softmax_of_the_loss(const Operation& op, const std::string& output);
+/// Whether the node is a softmax whose output is that of the model, and becomes part of the
+/// cross-entropy. No other node or loss reads such an output.
+bool is_softmax_of_the_loss(const Operation& op, const LossOfOutput& loss);
 
 }  // namespace stratplan::interop

@@ -23,6 +23,13 @@ enum class ImportedLoss : int {
   Dice,
 };
 
+/// A loss behind one of the model's outputs.
+struct LossOfOutput {
+  std::string output;  ///< its name in the model; empty: the first output
+  ImportedLoss loss = ImportedLoss::FromModel;
+  double weight = 1;  ///< in the sum of losses that training lowers
+};
+
 struct ImportRequest {
   std::string file;
   std::optional<std::int64_t> batch =
@@ -30,7 +37,9 @@ struct ImportRequest {
   /// The size [H, W] or [D, H, W] that replaces the model's size. Required if the model leaves its
   /// size open.
   std::vector<std::int64_t> input_size = {};
-  ImportedLoss loss = ImportedLoss::FromModel;
+  ImportedLoss loss = ImportedLoss::FromModel;  ///< of the first output, if `losses` is empty
+  /// The losses to train with. Other outputs than theirs are left out. An output may have several.
+  std::vector<LossOfOutput> losses = {};
   /// Names of nodes with unknown operators that the import treats as element-wise. Such a node
   /// passes on its input, or the sum of its inputs.
   std::vector<std::string> element_wise = {};
@@ -81,7 +90,10 @@ struct ImportReport {
   std::vector<ImportedParameter> parameters;
   std::vector<std::string> decisions;  ///< cases that the model leaves open, with the option
   std::vector<std::string> left_out;   ///< outputs, nodes and tensors that the network lacks
-  std::string loss, loss_reason;
+  struct Loss {
+    std::string layer, kind, reason;
+  };
+  std::vector<Loss> losses;
   std::string statistics;  ///< over what batch normalizations take them; empty: there are none
   ImportedTotals totals;
 };
@@ -100,6 +112,7 @@ struct ImportedModel {
 ///   - the model leaves the batch or a size open, and the request does not set it
 ///   - external data lie outside the model's folder
 ///   - a pattern of the request matches no tensor
+///   - the request names an output that the model does not have
 /// Throws EnvironmentError, naming STRATPLAN_WITH_ONNX, if the import was not built.
 ImportedModel import_onnx(const ImportRequest& request);
 
