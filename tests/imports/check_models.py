@@ -62,9 +62,14 @@ class Draw:
         ]
         path = folder / "model.onnx"
         inputs = [x[: case.batch] for x in samples]
-        training.export(copy.deepcopy(self.module), inputs, path, case.opset)
+        names = [f"out{i}" for i in range(len(case.losses))]
+        training.export(copy.deepcopy(self.module), inputs, path, case.opset, names)
         self.take_statistics(wire.model(path).constants)
-        self.imported = program.import_model(options.program, path, folder, case.loss)
+        losses = [
+            f"{name}={loss},weight={weight}"
+            for name, (loss, weight) in zip(names, case.losses)
+        ]
+        self.imported = program.import_model(options.program, path, folder, *losses or [case.loss])
         self.initial = training.snapshot(
             [*self.module.named_parameters(), *training.tracked(self.module)]
         )
@@ -80,30 +85,34 @@ class Draw:
 
     def draw_wanted(self, case, samples, generator):
         with torch.no_grad():
-            shape = copy.deepcopy(self.module)(*[x[: case.batch] for x in samples]).shape[1:]
-        count = len(samples[0])
-        wanted = (
-            torch.randint(0, shape[0], (count, *shape[1:]), generator=generator)
-            if case.loss == "cross_entropy"
-            else torch.randn(count, *shape, generator=generator)
-        )
+            found = copy.deepcopy(self.module)(*[x[: case.batch] for x in samples])
+        count, wanted = len(samples[0]), []
+        for (loss, _), output in zip(case.ends, training.outputs_of(found), strict=True):
+            shape = output.shape[1:]
+            wanted.append(
+                torch.randint(0, shape[0], (count, *shape[1:]), generator=generator)
+                if loss == "cross_entropy"
+                else torch.randn(count, *shape, generator=generator)
+            )
         self.data = self.folder / "data"
         self.data.mkdir(exist_ok=True)
         layers = self.imported.document["layers"]
         names = [layer["name"] for layer in layers if layer["kind"] == "input"]
         for name, x in zip(names if len(names) > 1 else ["x"], samples, strict=True):
             numpy.save(self.data / f"{name}.npy", x.numpy())
-        numpy.save(self.data / "y.npy", wanted.numpy())
+        names = [f"loss_out{i}" for i in range(len(case.losses))] or ["y"]
+        for name, y in zip(names, wanted, strict=True):
+            numpy.save(self.data / f"{name}.npy", y.numpy())
         self.batches = list(zip(*[x.split(case.batch) for x in samples]))
-        self.wanted = wanted.split(case.batch)
+        self.wanted = list(zip(*[y.split(case.batch) for y in wanted]))
 
     def train(self, precision, case):
         def cast(tensors):
             return [t.to(precision) if t.is_floating_point() else t for t in tensors]
 
         module = copy.deepcopy(self.module).to(precision)
-        batches = [cast(batch) for batch in self.batches]
-        return training.train(module, batches, cast(self.wanted), case)
+        batches, wanted = ([cast(step) for step in of] for of in (self.batches, self.wanted))
+        return training.train(module, batches, wanted, case)
 
 
 def is_transposed(values, initial):

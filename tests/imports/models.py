@@ -17,12 +17,19 @@ class Case:
     make: Callable[[], nn.Module]
     inputs: tuple = ((3, 16, 16),)  # channels and extents of a sample, for each input
     loss: str = "cross_entropy"  # or "mse": what `stratplan import --loss` adds
+    losses: tuple = ()  # of a module with several outputs: loss and weight of each
     batch: int = 4
     weight_decay: float = 0
     groups: dict = dataclasses.field(default_factory=dict)  # patterns: PyTorch's settings
     opset: int | None = None  # of the exported model; else PyTorch's usual one
     kinked: bool = False  # even the smooth copy has a kink: it tests a function that has one
     refused: str = ""  # a regular expression: the import may refuse the model with this reason
+
+
+    @property
+    def ends(self):
+        """Loss and weight of each output."""
+        return self.losses or ((self.loss, 1),)
 
 
 def smooth(module):
@@ -332,6 +339,56 @@ class SiameseInputs(nn.Module):
         return self.head(torch.abs(self.encoder(a) - self.encoder(b)))
 
 
+class ImageAndVector(nn.Module):
+    """An image, and a vector per sample that gates its channels and joins its features."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.gate = normalized(3, 8), nn.Linear(5, 8)
+        self.conv, self.pool = normalized(8, 8, stride=2), nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(8 + 5, 5)
+
+    def forward(self, image, vector):
+        x = self.stem(image) * torch.sigmoid(self.gate(vector))[:, :, None, None]
+        return self.head(torch.cat([self.pool(self.conv(x)).flatten(1), vector], 1))
+
+
+class Auxiliary(nn.Module):
+    """Like GoogLeNet: in training, a second classifier reads the middle of the trunk."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.middle, self.end = (
+            normalized(3, 8),
+            normalized(8, 12, stride=2),
+            normalized(12, 12),
+        )
+        self.aux = nn.Sequential(convolution(12, 8, 1), nn.ReLU(), scores(8))
+        self.head = scores(12)
+
+    def forward(self, x):
+        x = self.middle(self.stem(x))
+        return self.head(self.end(x)), self.aux(x)
+
+
+class DeepSupervision(nn.Module):
+    """A decoder with a loss at each resolution. Finer levels read the coarser maps of scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.down = normalized(2, 6), normalized(6, 8, stride=2)
+        self.bottom, self.coarse = normalized(8, 8, stride=2), convolution(8, 3, 1)
+        self.up, self.middle = nn.ConvTranspose2d(3, 8, 2, 2), convolution(16, 3)
+        self.upper, self.fine = nn.ConvTranspose2d(3, 6, 2, 2), convolution(12, 3)
+
+    def forward(self, x):
+        first = self.first(x)
+        down = self.down(first)
+        coarse = self.coarse(self.bottom(down))
+        middle = self.middle(torch.cat([self.up(coarse), down], 1))
+        return self.fine(torch.cat([self.upper(middle), first], 1)), middle, coarse
+
+
 class SiameseHalves(SiameseInputs):
     """One encoder for two halves of the channels."""
 
@@ -500,7 +557,16 @@ CASES = {
     "slopes": Case(lambda: SlopedUNet(False), ((2, 16, 16),), "mse", kinked=True),
     "retina_heads": Case(Heads, ((3, 32, 32),), "mse"),
     "siamese": Case(Siamese, kinked=True),
-    "siamese_inputs": Case(SiameseInputs, ((3, 16, 16), (3, 16, 16)), refused="inputs"),
+    "siamese_inputs": Case(SiameseInputs, ((3, 16, 16), (3, 16, 16)), kinked=True),
+    "image_and_vector": Case(ImageAndVector, ((3, 16, 16), (5,))),
+    "auxiliary_classifier": Case(
+        Auxiliary, losses=(("cross_entropy", 1), ("cross_entropy", 0.4))
+    ),
+    "deep_supervision": Case(
+        DeepSupervision,
+        ((2, 16, 16),),
+        losses=(("cross_entropy", 1), ("cross_entropy", 0.5), ("mse", 0.25)),
+    ),
     "siamese_halves": Case(SiameseHalves, ((6, 16, 16),), refused="Slice"),
     "recursive": Case(Recursive, loss="mse"),
     "layer_scale": Case(LayerScale),

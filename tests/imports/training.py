@@ -104,16 +104,25 @@ def parameter_groups(module, groups):
     return found
 
 
+def outputs_of(found):
+    """Returns what a module returned as a list of tensors."""
+    return list(found) if isinstance(found, tuple) else [found]
+
+
 def train(module, batches, wanted, case):
-    """Trains a module in its own precision, on one batch a step: a list of its inputs."""
+    """Trains a module in its own precision, on one batch a step.
+
+    A batch is a list of inputs, and what is wanted a list with an element for each output.
+    """
     before = snapshot(module.named_parameters())
     optimizer = torch.optim.SGD(
         parameter_groups(module, case.groups), momentum=MOMENTUM, weight_decay=case.weight_decay
     )
     losses, gradients, running = [], {}, []
-    for x, y in zip(batches, wanted):
+    for x, targets in zip(batches, wanted):
         optimizer.zero_grad()
-        value = LOSSES[case.loss](module(*x), y)
+        ends = zip(case.ends, outputs_of(module(*x)), targets, strict=True)
+        value = sum(weight * LOSSES[loss](out, y) for (loss, weight), out, y in ends)
         value.backward()
         if not losses:
             gradients = snapshot((n, p.grad) for n, p in module.named_parameters())
