@@ -111,6 +111,10 @@ namespace {
 constexpr int count_of(KernelKind) { return kernel_kind_count; }
 constexpr int count_of(PointwiseFunction) { return std::ssize(all_pointwise_functions); }
 constexpr int count_of(BinaryFunction) { return std::ssize(all_binary_functions); }
+constexpr int count_of(Ends) { return std::ssize(ends_names); }
+constexpr int count_of(Reduction) { return std::ssize(reduction_names); }
+constexpr int count_of(DepthOrder) { return std::ssize(depth_order_names); }
+constexpr int count_of(Rearranges) { return std::ssize(rearranges_names); }
 constexpr int count_of(DataType) { return data_type_count; }
 constexpr int count_of(Collective) { return collective_count; }
 

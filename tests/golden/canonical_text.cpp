@@ -146,6 +146,7 @@ std::string details(const auto& value) { return " " + text_of(value); }
 
 constexpr std::array window_names{"window-d", "window-h", "window-w"};
 constexpr std::array scale_names{"scale-d", "scale-h", "scale-w"};
+constexpr std::array phase_names{"phase-d", "phase-h", "phase-w"};
 
 /// Collects the attributes that differ from their usual values, in the order of the calls.
 struct Peculiarities {
@@ -238,6 +239,17 @@ struct Peculiarities {
     say("second", second, Shape{});
   }
   void operator()(const LocalResponse& attributes) { say("response", attributes, LocalResponse{}); }
+  void operator()(const ReduceAttributes& attributes) {
+    const auto& [function, divisor] = attributes;
+    static_cast<void>(function);  // the key contains it
+    say("scalar", divisor, 1.0);
+  }
+  void operator()(const Rearrangement& attributes) {
+    const auto& [what, order, groups, block, phase] = attributes;
+    static_cast<void>(what), static_cast<void>(order);  // the key contains these
+    static_cast<void>(groups), static_cast<void>(block);
+    for (std::size_t i = 0; i < phase.size(); ++i) say(phase_names[i], phase[i], 0);
+  }
   void operator()(const FillAttributes& attributes) { say("value", attributes.value, 0.0); }
   void operator()(const UpsampleAttributes& attributes) {
     const auto& [scales] = attributes;

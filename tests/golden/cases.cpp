@@ -59,6 +59,7 @@ constexpr std::array network_rows{
     NetworkRow{"gates", 12, 2},
     NetworkRow{"parameters", 12, 2},
     NetworkRow{"channels", 12, 2},
+    NetworkRow{"rearranged", 12, 2},
     NetworkRow{"resized", 12, 2},
     NetworkRow{"globe", 12, 2},
     NetworkRow{"several_ends", 12, 2},

@@ -60,7 +60,7 @@ struct Extents {
 
 inline unsigned seeds_of(LayerKind kind) {
   if (kind == LayerKind::Pad) return 8;  // two for each mode
-  return is_convolution(kind) || kind == LayerKind::Upsample ? 6 : 2;
+  return is_convolution(kind) || kind == LayerKind::Upsample || kind == LayerKind::Reduce ? 6 : 2;
 }
 
 inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
@@ -121,8 +121,21 @@ inline LayerIndex binary(NetworkBuilder& net, BinaryFunction function, LayerInde
   if (seed % 4 == 3)
     other = net.pool(LayerKind::AveragePool, other,
                      {Window{}, {.kernel = extents.height, .stride = 1}, Window{}});
+  if (function == BinaryFunction::Divide)  // a divisor away from zero
+    return net.binary(function, probe, net.pointwise(PointwiseFunction::Exp, net.tanh(other)));
   return random.number(0, 1) == 1 ? net.binary(function, other, probe)
                                   : net.binary(function, probe, other);
+}
+
+inline LayerIndex reduction(NetworkBuilder& net, LayerIndex probe, unsigned seed) {
+  switch (seed) {
+    case 0: return net.reduce(Reduction::Max, probe, {Axis::C});
+    case 1: return net.reduce(Reduction::Sum, probe, {Axis::C});
+    case 2: return net.reduce(Reduction::Mean, probe, {Axis::H, Axis::W});
+    case 3: return net.reduce(Reduction::Mean, probe, {Axis::C, Axis::W});
+    case 4: return net.reduce(Reduction::Sum, probe, {Axis::H});
+    default: return net.reduce(Reduction::Mean, probe, {Axis::C, Axis::D, Axis::H, Axis::W});
+  }
 }
 
 inline Case make_case(LayerType type, unsigned seed, Random& random) {
@@ -188,6 +201,18 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
       y = seed < 2 ? net.upsample(probe, {depth > 1 ? 2 : 1, 2 + seed, random.number(1, 3)},
                                   random.number(0, 2) > 0)
                    : net.resize(probe, resizing(extents, random));
+      break;
+    case LayerKind::Reduce: y = reduction(net, probe, seed); break;
+    case LayerKind::ChannelShuffle:
+      y = net.channel_shuffle(net.convolution(probe, 6, Window{}), seed % 2 == 0 ? 2 : 3);
+      break;
+    case LayerKind::DepthToSpace:
+      y = net.depth_to_space(net.convolution(probe, 12, Window{}), {depth > 1 ? 2 : 1, 2, 3},
+                             seed % 2 == 0 ? DepthOrder::CRD : DepthOrder::DCR);
+      break;
+    case LayerKind::SpaceToDepth:
+      y = net.space_to_depth(net.upsample(probe, {1, 2, 2}, false), {1, 2, 2},
+                             seed % 2 == 0 ? DepthOrder::CRD : DepthOrder::DCR);
       break;
     case LayerKind::TransposedConvolution:
       y = transposed_convolution(net, probe, extents, random);

@@ -336,6 +336,10 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::Pointwise: return EdgeKernels{K::PointwiseForward, K::PointwiseBackward};
     case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
     case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
+    case LayerKind::Reduce: return EdgeKernels{K::ReduceForward, K::ReduceBackward};
+    case LayerKind::ChannelShuffle:
+    case LayerKind::DepthToSpace:
+    case LayerKind::SpaceToDepth: return EdgeKernels{K::RearrangeForward, K::RearrangeBackward};
     case LayerKind::SoftmaxCrossEntropy:
     case LayerKind::MeanSquaredError:
     case LayerKind::DiceLoss:  // losses do both in one kernel

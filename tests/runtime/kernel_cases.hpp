@@ -242,6 +242,61 @@ inline std::vector<Kernel> upsamplings(KernelKind kind) {
   return kernels;
 }
 
+/// Returns kernels that reduce some axes, and the greatest of all channels.
+inline std::vector<Kernel> reductions(KernelKind kind) {
+  const std::vector<std::vector<Axis>> choices{{Axis::C},
+                                               {Axis::W},
+                                               {Axis::H, Axis::D},
+                                               {Axis::C, Axis::H},
+                                               {Axis::C, Axis::D, Axis::H, Axis::W}};
+  std::vector<Kernel> kernels;
+  for (const Shape& x : odd_shapes)
+    for (const std::vector<Axis>& axes : choices)
+      for (const Reduction function : {Reduction::Mean, Reduction::Max}) {
+        Kernel kernel{.kind = kind, .x = x, .y = x};
+        for (const Axis axis : axes) kernel.y[axis] = 1;
+        if (function == Reduction::Max && kernel.y.elements() * x[Axis::C] != x.elements())
+          continue;
+        kernel.attributes = ReduceAttributes{function, function == Reduction::Max ? 1.0 : 70.0};
+        kernels.push_back(kernel);
+      }
+  return kernels;
+}
+
+/// Returns shuffles, and rearrangements in both directions of pieces that begin and end anywhere.
+inline std::vector<Kernel> rearrangements(KernelKind kind) {
+  Random random(static_cast<unsigned>(kind));
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 60; ++i) {
+    Kernel kernel{.kind = kind};
+    Rearrangement by;
+    by.what = std::array{Rearranges::Shuffle, Rearranges::ToSpace,
+                         Rearranges::ToDepth}[static_cast<std::size_t>(i) % 3];
+    by.order = between(random, 0, 1) == 0 ? DepthOrder::CRD : DepthOrder::DCR;
+    by.groups = by.what == Rearranges::Shuffle ? between(random, 1, 5) : 1;
+    Shape wide, deep;
+    wide[Axis::N] = deep[Axis::N] = between(random, 1, 3);
+    wide[Axis::C] = deep[Axis::C] = between(random, 1, 9) * by.groups;
+    for (Axis axis : spatial_axes) {
+      const auto a = static_cast<std::size_t>(spatial_index(axis));
+      deep[axis] = wide[axis] = between(random, 1, 4);
+      if (by.what == Rearranges::Shuffle) continue;
+      by.block[a] = between(random, 1, 3);
+      deep[Axis::C] *= by.block[a];
+      wide[axis] *= by.block[a];
+      if (by.what == Rearranges::ToDepth) continue;
+      by.phase[a] = between(random, 0, by.block[a] - 1);
+      const std::int64_t most = wide[axis] - by.phase[a];  // ends within the last block
+      wide[axis] = between(random, std::max<std::int64_t>(1, most - by.block[a] + 1), most);
+    }
+    kernel.x = by.what == Rearranges::ToDepth ? wide : deep;
+    kernel.y = by.what == Rearranges::ToDepth ? deep : wide;
+    kernel.attributes = by;
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 inline std::vector<Kernel> cases_of(KernelKind kind) {
   switch (kind) {
     case ConvolutionForward: return activated(convolutions(kind));
@@ -299,6 +354,10 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case CopyRegion: return copies();
     case UpsampleForward:
     case UpsampleBackward: return upsamplings(kind);
+    case ReduceForward:
+    case ReduceBackward: return reductions(kind);
+    case RearrangeForward:
+    case RearrangeBackward: return rearrangements(kind);
   }
   return {};  // a kind without cases fails the test
 }
@@ -338,14 +397,22 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
   if (kernel.kind == MaxPoolForward) {  // many equal elements: the first maximum must win
     map(reads[0], [](double value) { return std::round(value * 2); });
   }
+  const auto* binary = std::get_if<Binary>(&kernel.attributes);
+  if (binary && binary->function == BinaryFunction::Divide)  // no divisor is near zero
+    for (std::size_t i = 0; i + 1 < reads.size() || (kernel.kind == BinaryForward && i < 2); ++i)
+      map(reads[i], [](double value) { return value + (value < 0 ? -1 : 1); });
+  if (kernel.kind == ReduceBackward && reads.size() == 2)  // several elements are the greatest
+    map(reads[0], [](double value) { return std::round(value * 2); });
   if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
   if (kernel.kind == PointwiseBackward &&
       kernel.as<Activation>().function == PointwiseFunction::Clip) {
     // Most clipped elements lie at the limits.
     map(reads[0], [](double y) { return std::clamp(y, double{-0.3F}, double{0.6F}); });
   }
-  if (kernel.kind == PointwiseForward &&
-      std::isfinite(row_of(kernel.as<Activation>().function).domain))
+  const auto* pointwise = std::get_if<Activation>(&kernel.attributes);
+  const bool reads_x =
+      pointwise && (kernel.kind == PointwiseForward || reads_input(pointwise->function));
+  if (reads_x && std::isfinite(row_of(pointwise->function).domain))
     map(reads[0], [](double x) { return std::abs(x) + 0.1; });
   if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
   if (kernel.kind == BatchNormInference || kernel.kind == BatchNormRunningSums) {
@@ -397,6 +464,8 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
     case MaxPoolBackward:
     case AveragePoolForward:
     case AveragePoolBackward: return taps(kernel);
+    case ReduceForward:
+      return length + kernel.x.elements() / std::max<std::int64_t>(1, kernel.y.elements());
     case BinaryBackward:
       return length +
              kernel.y.elements() / std::max<std::int64_t>(1, kernel.differentiated().elements());

@@ -51,6 +51,10 @@ Floats gradient(const Activation& pointwise, const Floats& x, const Floats& dy) 
 /// Formulas from PyTorch's documentation.
 const std::map<std::string_view, std::function<double(double, pointwise::Constants<double>)>>
     published{
+        {"erf", [](double x, auto) { return std::erf(x); }},
+        {"log", [](double x, auto) { return std::log(x); }},
+        {"reciprocal", [](double x, auto) { return 1 / x; }},
+        {"power", [](double x, auto c) { return std::pow(x, c[0]); }},
         {"relu", [](double x, auto) { return std::max(x, 0.0); }},
         {"leaky_relu", [](double x, auto c) { return std::max(x, 0.0) + c[0] * std::min(x, 0.0); }},
         {"sigmoid", [](double x, auto) { return 1 / (1 + std::exp(-x)); }},

@@ -22,6 +22,8 @@ using test::point_wise;
 using test::random_floats;
 using test::Values;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::FloatEq;
 using ::testing::FloatNear;
 using ::testing::Pointwise;
 
@@ -149,6 +151,50 @@ TEST(ReferenceUpsample, PiecesKnowWhereTheyBegin) {
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
   kernel.as<UpsampleAttributes>().scales[2] = {.step = 2, .start = 1, .unit = 4, .linear = true};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(2, 4, 6));
+}
+
+TEST(ReferenceReduce, MeansSumsAndGreatest) {  // two positions of three channels
+  Kernel kernel{.kind = KernelKind::ReduceForward, .x = {{1, 3, 1, 1, 2}}, .y = {{1, 1, 1, 1, 2}}};
+  const Floats x{1, 4, 4, 5, 2, -3};
+  kernel.attributes = ReduceAttributes{Reduction::Mean, 3};
+  EXPECT_THAT(floats(run(kernel, {x})[0]), ElementsAre(3, FloatEq(4.0F / 3)));
+  kernel.attributes = ReduceAttributes{Reduction::Max, 1};
+  EXPECT_THAT(floats(run(kernel, {x})[0]), ElementsAre(4, 5));
+  kernel.kind = KernelKind::ReduceBackward;  // the two fours share their gradient
+  EXPECT_THAT(floats(run(kernel, {x, Floats{10, 20}})[0]), ElementsAre(0, 5, 5, 20, 0, 0));
+  kernel.y = {{1, 3, 1, 1, 1}};
+  kernel.attributes = ReduceAttributes{Reduction::Mean, 4};  // of four positions, two are here
+  EXPECT_THAT(floats(run(kernel, {Floats{4, 8, 12}})[0]), ElementsAre(1, 2, 3, 1, 2, 3));
+  kernel.kind = KernelKind::ReduceForward;
+  EXPECT_THAT(floats(run(kernel, {x})[0]), ElementsAre(1.5, 1.5, 0.25));
+}
+
+// The worked table of network/functions/rearrangement.hpp: p0 is 0, q0 is 10.
+TEST(ReferenceRearrange, ByHand) {
+  const Floats x{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15};
+  const Rearrangement to_space{.what = Rearranges::ToSpace, .block = {1, 1, 2}};
+  Kernel kernel{.kind = KernelKind::RearrangeForward,
+                .x = {{1, 6, 1, 1, 2}},
+                .y = {{1, 3, 1, 1, 4}},
+                .attributes = to_space};
+  const Floats crd{0, 2, 4, 1, 3, 5, 10, 12, 14, 11, 13, 15};
+  EXPECT_THAT(floats(run(kernel, {x})[0]), ElementsAreArray(crd));
+  kernel.kind = KernelKind::RearrangeBackward;
+  EXPECT_THAT(floats(run(kernel, {crd})[0]), ElementsAreArray(x));
+  kernel.as<Rearrangement>().order = DepthOrder::DCR;
+  EXPECT_THAT(floats(run(kernel, {x})[0]), ElementsAreArray(x));
+  kernel.as<Rearrangement>() = to_space;  // a piece without the outermost positions
+  kernel.as<Rearrangement>().phase[2] = 1;
+  kernel.y[Axis::W] = 2;
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 3, 5, 10, 12, 14}})[0]),
+              ElementsAre(0, 1, 0, 3, 0, 5, 10, 0, 12, 0, 14, 0));
+  Kernel shuffle{.kind = KernelKind::RearrangeForward,
+                 .x = {{1, 6, 1, 1, 1}},
+                 .y = {{1, 6, 1, 1, 1}},
+                 .attributes = Rearrangement{.groups = 2}};
+  EXPECT_THAT(floats(run(shuffle, {Floats{0, 1, 2, 3, 4, 5}})[0]), ElementsAre(0, 3, 1, 4, 2, 5));
+  shuffle.kind = KernelKind::RearrangeBackward;
+  EXPECT_THAT(floats(run(shuffle, {Floats{0, 3, 1, 4, 2, 5}})[0]), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 TEST(ReferenceAveragePool, DivisorWithAndWithoutPadding) {

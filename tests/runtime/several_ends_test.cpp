@@ -107,8 +107,11 @@ TEST(SeveralEnds, AnyDecompositionGivesTheUndividedNumbers) {
     const double tolerance =
         verification_tolerance(of_option, execution.precision) *
         (execution.precision == Precision{} ? 1 : 4);  // 16 bits lose digits of small gradients
-    for (const Topology& topology : std::vector<Topology>{{2}, {3}, {4}, {2, 3}})
-      for (const LayerDecompositions& layers : decompositions_of(of_option, topology)) {
+    for (const Topology& topology : std::vector<Topology>{{2}, {3}, {4}, {2, 3}}) {
+      const std::vector<LayerDecompositions> all = decompositions_of(of_option, topology);
+      const std::size_t every = topology.size() > 1 || topology.front() > 3 ? 5 : 1;
+      for (std::size_t i = 0; i < all.size(); i += every) {
+        const LayerDecompositions& layers = all[i];
         std::string text;
         for (const Decomposition& each : layers) text += each.text() + "; ";
         SCOPED_TRACE(text);
@@ -119,6 +122,7 @@ TEST(SeveralEnds, AnyDecompositionGivesTheUndividedNumbers) {
                                   << ", loss " << found.loss_difference;
         if (HasFailure()) return;
       }
+    }
   }
 }
 

@@ -194,6 +194,43 @@ class NetworkBuilder {
     }
     return push(layer);
   }
+  LayerIndex reduce(Reduction function, LayerIndex from, std::initializer_list<Axis> axes) {
+    Layer layer = reading(LayerKind::Reduce, "reduce", from);
+    layer.as<ReduceLayer>().function = function;
+    for (const Axis axis : axes) {
+      layer.as<ReduceLayer>().axes[static_cast<std::size_t>(axis)] = true;
+      layer.output[axis] = 1;
+    }
+    return push(layer);
+  }
+  LayerIndex channel_shuffle(LayerIndex from, std::int64_t groups) {
+    Layer layer = reading(LayerKind::ChannelShuffle, "shuffle", from);
+    layer.as<ChannelShuffleLayer>().groups = groups;
+    return push(layer);
+  }
+  LayerIndex depth_to_space(LayerIndex from, std::array<std::int64_t, 3> block,
+                            DepthOrder order = DepthOrder::CRD) {
+    Layer layer = reading(LayerKind::DepthToSpace, "to_space", from);
+    layer.as<DepthToSpaceLayer>().order = order;
+    for (const Axis axis : spatial_axes) {
+      const auto i = static_cast<std::size_t>(spatial_index(axis));
+      layer.as<DepthToSpaceLayer>().block[i] = block[i];
+      layer.output[axis] *= block[i];
+      layer.output[Axis::C] /= block[i];
+    }
+    return push(layer);
+  }
+  LayerIndex space_to_depth(LayerIndex from, std::array<std::int64_t, 3> block,
+                            DepthOrder order = DepthOrder::CRD) {
+    Layer layer = reading(LayerKind::SpaceToDepth, "to_depth", from);
+    layer.as<SpaceToDepthLayer>().order = order;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      layer.as<SpaceToDepthLayer>().windows[i] = {.kernel = block[i], .stride = block[i]};
+      layer.output[Axis::C] *= block[i];
+    }
+    slide(layer);
+    return push(layer);
+  }
   LayerIndex cross_entropy(LayerIndex from) {
     return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from);
   }
@@ -357,6 +394,16 @@ inline LayerCase single_layer(LayerType type, std::int64_t batch,
     case LayerKind::Concat: y = net.concat({x, x}); break;
     case LayerKind::Pad: y = net.pad(x, windows); break;
     case LayerKind::Upsample: y = net.upsample(x, {1, 2, 3}, true); break;
+    case LayerKind::Reduce: y = net.reduce(Reduction::Mean, x, {Axis::C, Axis::W}); break;
+    case LayerKind::ChannelShuffle:
+      y = net.channel_shuffle(x, extents[0] % 2 == 0 ? extents[0] / 2 : 1);
+      break;
+    case LayerKind::DepthToSpace:
+      y = net.depth_to_space(x, {extents[0] % 4 == 0 ? 2 : 1, extents[0] % 2 == 0 ? 2 : 1, 1});
+      break;
+    case LayerKind::SpaceToDepth:
+      y = net.space_to_depth(x, {1, extents[2] % 2 == 0 ? 2 : 1, 1});
+      break;
     case LayerKind::TransposedConvolution:
       y = net.transposed_convolution(x, filters, windows, {}, true);
       break;

@@ -17,6 +17,18 @@ inline void ProgramRun::expect_shapes(int rank, const Op& op, const Kernel& kern
   const auto* upsample = std::get_if<UpsampleAttributes>(&kernel.attributes);
   expect(layer.resamples() == (upsample != nullptr),
          "another kind of layer is upsampled, or this one is not");
+  if (const auto* by = std::get_if<Rearrangement>(&kernel.attributes)) {
+    const Region positions = values_.of(op.layer).home.owned(rank);
+    for (const Axis axis : spatial_axes) {
+      const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+      const auto* to_space = std::get_if<DepthToSpaceLayer>(&layer.attributes);
+      const std::int64_t block = to_space ? to_space->block[i] : layer.windows()[i].kernel;
+      expect(by->block[i] == block, "another block than the layer's");
+      expect(by->phase[i] == (to_space ? positions[axis].begin % block : 0),
+             "the piece begins elsewhere in its block");
+    }
+    return;
+  }
   for (const Axis axis : spatial_axes) {
     if (!upsample) break;
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
@@ -358,6 +370,8 @@ inline void ProgramRun::run_pool(int rank, const Op& op, const Kernel& kernel) {
       [[fallthrough]];
     case KernelKind::AveragePoolForward:
     case KernelKind::UpsampleForward:
+    case KernelKind::ReduceForward:
+    case KernelKind::RearrangeForward:
     case KernelKind::SpatialMeanForward:
       expect_shapes(rank, op, kernel, op.reads.at(0), op.writes.at(0));
       expect_input(rank, op.layer, 0, op.reads.at(0));
@@ -368,6 +382,11 @@ inline void ProgramRun::run_pool(int rank, const Op& op, const Kernel& kernel) {
         if (position != position_of_maximum) fail("positions of maxima were lost");
       [[fallthrough]];
     default:
+      if (kernel.kind == KernelKind::ReduceBackward && op.reads.size() == 2) {  // of the greatest
+        expect_input(rank, op.layer, 0, op.reads[0]);
+        expect_gradient(rank, op.layer, op.reads[1], values_.of(op.layer).raw.owned(rank));
+        return write_contribution(rank, op.layer, op.writes.at(0));
+      }
       expect_shapes(rank, op, kernel, op.writes.at(0), op.reads.at(0));
       expect_gradient(rank, op.layer, op.reads.at(0), values_.of(op.layer).raw.owned(rank));
       write_contribution(rank, op.layer, op.writes.at(0));
@@ -475,6 +494,10 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
     case KernelKind::SpatialMeanForward:
     case KernelKind::UpsampleForward:
     case KernelKind::UpsampleBackward:
+    case KernelKind::ReduceForward:
+    case KernelKind::ReduceBackward:
+    case KernelKind::RearrangeForward:
+    case KernelKind::RearrangeBackward:
     case KernelKind::SpatialMeanBackward: return run_pool(rank, op, kernel);
     case KernelKind::BatchNormStatistics:
     case KernelKind::BatchNormForward:

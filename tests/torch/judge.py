@@ -113,6 +113,32 @@ def upsample(a, x, p, _):
     return F.interpolate(x[0], mode="nearest-exact", **how)
 
 
+def reduce(a, x, p, _):
+    over = [axis for axis, reduced in enumerate(a["axes"]) if reduced]
+    function = (torch.mean, torch.sum, torch.amax)[a["function"]]
+    return function(x[0], over, keepdim=True)
+
+
+def depth_to_space(a, x, p, _):
+    n, c, *extents = x[0].shape
+    block = a["factors"]
+    channels = c // numpy.prod(block)
+    if a["order"] == 0:  # CRD
+        y = x[0].reshape(n, channels, *block, *extents).permute(0, 1, 5, 2, 6, 3, 7, 4)
+    else:
+        y = x[0].reshape(n, *block, channels, *extents).permute(0, 4, 5, 1, 6, 2, 7, 3)
+    return y.reshape(n, channels, *(e * b for e, b in zip(extents, block)))
+
+
+def space_to_depth(a, x, p, _):
+    n, c, *extents = x[0].shape
+    block = along(a["windows"], "kernel")
+    d, h, w = (extent // of for extent, of in zip(extents, block))
+    y = x[0].reshape(n, c, d, block[0], h, block[1], w, block[2])
+    order = (0, 1, 3, 5, 7, 2, 4, 6) if a["order"] == 0 else (0, 3, 5, 7, 1, 2, 4, 6)
+    return y.permute(order).reshape(n, -1, d, h, w)
+
+
 def batch_norm(a, x, p, run):
     sets = x[0].split(run["statistics_samples"])
     return torch.cat(
@@ -169,6 +195,10 @@ KINDS = {
     "selu": lambda a, x, p, run: F.selu(x[0]),
     "celu": lambda a, x, p, run: F.celu(x[0], a["constants"][0]),
     "abs": lambda a, x, p, run: torch.abs(x[0]),
+    "erf": lambda a, x, p, run: torch.erf(x[0]),
+    "log": lambda a, x, p, run: torch.log(x[0]),
+    "reciprocal": lambda a, x, p, run: torch.reciprocal(x[0]),
+    "power": lambda a, x, p, run: x[0] ** a["constants"][0],
     "exp": lambda a, x, p, run: torch.exp(x[0]),
     "sqrt": lambda a, x, p, run: torch.sqrt(x[0]),
     "square": lambda a, x, p, run: torch.square(x[0]),
@@ -182,6 +212,17 @@ KINDS = {
     "add": lambda a, x, p, run: sum(x),
     "multiply": lambda a, x, p, run: x[0] * x[1],
     "subtract": lambda a, x, p, run: x[0] - x[1],
+    "divide": lambda a, x, p, run: x[0] / x[1],
+    "maximum": lambda a, x, p, run: torch.maximum(x[0], x[1]),
+    "minimum": lambda a, x, p, run: torch.minimum(x[0], x[1]),
+    "broadcast_add": lambda a, x, p, run: x[0] + x[1],
+    "layer_norm": lambda a, x, p, run: F.layer_norm(
+        x[0].movedim(1, -1), x[0].shape[1:2], p["scale"], p["shift"], a["epsilon"]
+    ).movedim(-1, 1),
+    "reduce": reduce,
+    "channel_shuffle": lambda a, x, p, run: F.channel_shuffle(x[0], a["groups"]),
+    "depth_to_space": depth_to_space,
+    "space_to_depth": space_to_depth,
     "dropout": dropout,
     "softmax_cross_entropy": lambda a, x, p, run: F.cross_entropy(x[0], run["wanted"][:, 0].long()),
     "mean_squared_error": lambda a, x, p, run: F.mse_loss(x[0], run["wanted"]),

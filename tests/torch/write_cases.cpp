@@ -136,6 +136,31 @@ const Case cases[] = {
     {"upsample linear 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) {
        return net.upsample(x, {3, 2, 4}, true);
      })},
+    {"layer norm", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.layer_norm(x); })},
+    {"mean of channels", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.reduce(Reduction::Mean, x, {Axis::C});
+     })},
+    {"sum of rows 3-D", {5, 3, 7, 8}, one([](auto& net, auto x) {
+       return net.reduce(Reduction::Sum, x, {Axis::D, Axis::W});
+     })},
+    {"greatest of channels", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.reduce(Reduction::Max, net.clip(x, -0.5, 0.5), {Axis::C});  // with ties
+     })},
+    {"channel shuffle", {6, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.channel_shuffle(x, 3);
+     })},
+    {"depth to space CRD", {12, 1, 3, 4}, one([](auto& net, auto x) {
+       return net.depth_to_space(x, {1, 2, 3});
+     })},
+    {"depth to space DCR 3-D", {16, 2, 3, 4}, one([](auto& net, auto x) {
+       return net.depth_to_space(x, {2, 2, 2}, DepthOrder::DCR);
+     })},
+    {"space to depth CRD 3-D", {3, 2, 4, 6}, one([](auto& net, auto x) {
+       return net.space_to_depth(x, {2, 2, 3});
+     })},
+    {"space to depth DCR", {3, 1, 4, 6}, one([](auto& net, auto x) {
+       return net.space_to_depth(x, {1, 2, 3}, DepthOrder::DCR);
+     })},
     {"upsample linear by ratios", {5, 1, 7, 8}, one([](auto& net, auto x) {
        return net.resize(x, {.scale = {{{1}, {5, 2}, {3, 5}}}, .linear = true});
      })},

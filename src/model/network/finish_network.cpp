@@ -202,6 +202,34 @@ std::int64_t resized_extent(const Layer& layer, Axis axis) {
   return extent;
 }
 
+/// Returns the number of output channels of a DepthToSpace or a SpaceToDepth.
+std::int64_t rearranged_channels(const Layer& layer) {
+  const bool to_space = layer.kind == LayerKind::DepthToSpace;
+  std::int64_t block = 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    block *= to_space ? layer.as<DepthToSpaceLayer>().block[i] : layer.windows()[i].kernel;
+    check_extent(block, 1, "a number of positions in a block");
+  }
+  const std::int64_t channels = layer.input[Axis::C];
+  if (to_space && channels % block != 0) {
+    throw Complaint{fmt::format(
+        "expected a number of channels that the {} positions of a block divide, found {}", block,
+        channels)};
+  }
+  for (const Axis axis : spatial_axes) {
+    const std::int64_t kernel =
+        layer.windows()[static_cast<std::size_t>(spatial_index(axis))].kernel;
+    if (!to_space && layer.input[axis] % kernel != 0) {
+      throw Complaint{fmt::format("expected blocks of {} that divide the {} positions along {}",
+                                  kernel, layer.input[axis],
+                                  axis_names[static_cast<std::size_t>(axis)])};
+    }
+  }
+  if (to_space) return channels / block;
+  check_extent(channels * block, 1, "a number of channels");
+  return channels * block;
+}
+
 /// Checks the tensor that windows slide over, padding included, against the limits.
 void check_padded(const Layer& layer) {
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
@@ -225,6 +253,17 @@ Shape output_shape(const Layer& layer) {
       output[axis] = resized_extent(layer, axis);
     }
   }
+  if (const auto* made = std::get_if<DepthToSpaceLayer>(&layer.attributes))
+    for (const Axis axis : spatial_axes) {
+      const std::int64_t block = made->block[static_cast<std::size_t>(spatial_index(axis))];
+      check_extent(block, 1, "an extent of a block");
+      output[axis] *= block;
+      check_extent(output[axis], 1, "an extent of the output");
+    }
+  if (layer.kind == LayerKind::DepthToSpace || layer.kind == LayerKind::SpaceToDepth)
+    output[Axis::C] = rearranged_channels(layer);
+  for (const Axis axis : all_axes)
+    if (layer.reduces(axis)) output[axis] = 1;
   if (layer.kind == LayerKind::Concat) {
     output[Axis::C] = 0;  // two billion inputs of two billion channels each fit into 64 bits
     for (const Shape& input : layer.input_shapes) output[Axis::C] += input[Axis::C];
@@ -239,7 +278,7 @@ Shape output_shape(const Layer& layer) {
   if (layer.kind == LayerKind::Binary)
     for (const Axis axis : all_axes)
       output[axis] = std::max(layer.input_shapes[0][axis], layer.input_shapes[1][axis]);
-  if (layer.kind == LayerKind::GlobalAveragePool || layer.kind == LayerKind::FullyConnected) {
+  if (layer.kind == LayerKind::FullyConnected) {
     output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
   }
   if (is_contraction(layer.kind)) {
@@ -281,11 +320,18 @@ void check_padding_mode(const Layer& layer) {
 /// Checks attributes that depend on each other or on shapes. A schema cannot check these.
 void check_attributes(const Layer& layer) {
   if (layer.kind == LayerKind::Pad) check_padding_mode(layer);
-  if (layer.kind == LayerKind::GroupNorm &&
+  if ((layer.kind == LayerKind::GroupNorm || layer.kind == LayerKind::ChannelShuffle) &&
       (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0)) {
     throw Complaint{
         fmt::format("expected a number of groups that divides the {} channels, found {}",
                     layer.input[Axis::C], layer.groups())};
+  }
+  const auto* reduce = std::get_if<ReduceLayer>(&layer.attributes);
+  if (reduce && reduce->function == Reduction::Max &&
+      std::ranges::any_of(spatial_axes, [&](Axis axis) { return layer.reduces(axis); })) {
+    throw Complaint{
+        "expected the greatest of all channels (axes [\"C\"]); a max_pool takes the "
+        "greatest of all positions"};
   }
   const auto* response = std::get_if<LocalResponse>(&layer.attributes);
   if (response && response->size % 2 == 0) {

@@ -40,6 +40,8 @@ std::array<Scale, 3> Layer::scales() const {
     for (std::size_t i = 0; i < scales.size(); ++i)
       scales[i] = {.start = -pad->windows[i].pad_before, .ends = ends};
   }
+  if (const auto* made = std::get_if<DepthToSpaceLayer>(&attributes))
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = {.unit = made->block[i]};
   const auto* own = std::get_if<UpsampleLayer>(&attributes);
   if (!own) return scales;
   for (const Axis axis : spatial_axes) {
@@ -94,6 +96,11 @@ Shape Layer::weights() const {
 
 Shape Layer::input_shape(std::size_t index) const {
   return input_shapes.empty() ? input : input_shapes[index];
+}
+
+bool Layer::reduces(Axis axis) const {
+  if (kind == LayerKind::Reduce) return as<ReduceLayer>().axes[static_cast<std::size_t>(axis)];
+  return kind == LayerKind::GlobalAveragePool && is_spatial(axis);
 }
 
 bool Layer::resamples() const {
@@ -169,11 +176,21 @@ double Layer::longest_sum() const {
     case LayerKind::PReLU:
     case LayerKind::DiceLoss: return positions;
     case LayerKind::LayerNorm: return std::max(positions, static_cast<double>(input[Axis::C]));
+    case LayerKind::Reduce: return static_cast<double>(terms_of(as<ReduceLayer>().axes, input));
     case LayerKind::Softmax: return static_cast<double>(input[Axis::C]);
     case LayerKind::LocalResponseNorm: return static_cast<double>(as<LocalResponse>().size);
     case LayerKind::Binary:
       return static_cast<double>(output.elements() /
                                  std::min(input_shapes[0].elements(), input_shapes[1].elements()));
+    case LayerKind::Pad: {
+      double terms = 1;  // copies of an element, most of them at a corner
+      if (as<PadLayer>().mode == PaddingMode::Edge)
+        for (const Window& window : windows())
+          terms *= static_cast<double>(1 + std::max(window.pad_before, window.pad_after));
+      return terms;
+    }
+    case LayerKind::Upsample:
+      return std::max(1.0, static_cast<double>(output.elements() / input.elements()));
     case LayerKind::Input:
     case LayerKind::MaxPool:
     case LayerKind::AveragePool:
@@ -184,15 +201,9 @@ double Layer::longest_sum() const {
     case LayerKind::SoftmaxCrossEntropy:
     case LayerKind::MeanSquaredError:
     case LayerKind::Concat:
-    case LayerKind::Pad: {
-      double terms = 1;  // copies of an element, most of them at a corner
-      if (as<PadLayer>().mode == PaddingMode::Edge)
-        for (const Window& window : windows())
-          terms *= static_cast<double>(1 + std::max(window.pad_before, window.pad_after));
-      return terms;
-    }
-    case LayerKind::Upsample:
-      return std::max(1.0, static_cast<double>(output.elements() / input.elements()));
+    case LayerKind::ChannelShuffle:
+    case LayerKind::DepthToSpace:
+    case LayerKind::SpaceToDepth: return 1;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return 1;

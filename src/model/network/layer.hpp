@@ -43,11 +43,12 @@ struct Layer {
   }
   // Attributes that several families have. Kinds without the attribute return a neutral value.
   const Windows& windows() const;  ///< own in kinds with has_window(), else kernels of 1
-  /// The maps of an Upsample, or of a Pad that adds elements of its input; else identities.
+  /// The maps of an Upsample, of a DepthToSpace, or of a Pad that adds elements of its input; else
+  /// identities.
   std::array<Scale, 3> scales() const;
   std::int64_t filters() const;  ///< own in contractions, else 0
   bool bias() const;             ///< own in contractions, else false
-  std::int64_t groups() const;   ///< own in convolutions and normalizations, else 1
+  std::int64_t groups() const;   ///< own in kinds with groups, else 1
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }
@@ -66,6 +67,9 @@ struct Layer {
   Shape weights() const;
   /// Shape of the output of producer number `input`.
   Shape input_shape(std::size_t input) const;
+  /// Whether the axis has extent 1 in the output, because the layer computes one element from all
+  /// elements along the axis (GlobalAveragePool, Reduce).
+  bool reduces(Axis axis) const;
   /// Whether output elements are elements of the input, or mixes of them, that scales() selects:
   /// Upsample, and a Pad that repeats or reflects the ends. A Pad that wraps around is none, since
   /// its input arrives with the elements from the other end.

@@ -12,6 +12,8 @@
 #include "model/network/functions/binary.hpp"
 #include "model/network/functions/local_response.hpp"
 #include "model/network/functions/pointwise.hpp"
+#include "model/network/functions/rearrangement.hpp"
+#include "model/network/functions/reduction.hpp"
 #include "model/network/scale.hpp"
 #include "model/network/window.hpp"
 
@@ -159,12 +161,57 @@ struct UpsampleLayer {
   friend bool operator==(const UpsampleLayer&, const UpsampleLayer&) = default;
 };
 
+/// Attributes of a Reduce. The reduced axes have extent 1 in the output.
+struct ReduceLayer {
+  Reduction function = Reduction::Mean;
+  ReducedAxes axes{};
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"function", &ReduceLayer::function}, Field{"axes", &ReduceLayer::axes});
+  }
+  friend bool operator==(const ReduceLayer&, const ReduceLayer&) = default;
+};
+
+struct ChannelShuffleLayer {
+  std::int64_t groups = 1;  ///< runs of channels of one length, from which channels come in turn
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"groups", &ChannelShuffleLayer::groups});
+  }
+  friend bool operator==(const ChannelShuffleLayer&, const ChannelShuffleLayer&) = default;
+};
+
+/// Each position becomes a block of positions, which come from the channels.
+struct DepthToSpaceLayer {
+  std::array<std::int64_t, 3> block{1, 1, 1};  ///< extents along D, H, W
+  DepthOrder order = DepthOrder::CRD;
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"block", &DepthToSpaceLayer::block},
+                      Field{"order", &DepthToSpaceLayer::order});
+  }
+  friend bool operator==(const DepthToSpaceLayer&, const DepthToSpaceLayer&) = default;
+};
+
+/// Each block of positions becomes one position with more channels.
+struct SpaceToDepthLayer {
+  Windows windows{};  ///< each has the block's extent as its kernel and its stride
+  DepthOrder order = DepthOrder::CRD;
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"windows", &SpaceToDepthLayer::windows},
+                      Field{"order", &SpaceToDepthLayer::order});
+  }
+  friend bool operator==(const SpaceToDepthLayer&, const SpaceToDepthLayer&) = default;
+};
+
 /// The attributes of one layer. A Pointwise layer holds an Activation, a Binary layer a
 /// BinaryFunction, and a LocalResponseNorm a LocalResponse.
 using LayerAttributes =
     std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer, PadLayer,
                  NormalizationLayer, DiceLayer, DropoutLayer, UpsampleLayer, Activation,
-                 BinaryFunction, LocalResponse, PReluLayer>;
+                 BinaryFunction, LocalResponse, PReluLayer, ReduceLayer, ChannelShuffleLayer,
+                 DepthToSpaceLayer, SpaceToDepthLayer>;
 // Planning copies networks often, so copies of attributes must be cheap.
 static_assert(std::is_trivially_copyable_v<LayerAttributes>);
 

@@ -37,8 +37,12 @@ enum class LayerKind : int {
   TransposedConvolution,
   Binary,
   LayerNorm,
+  Reduce,
+  ChannelShuffle,
+  DepthToSpace,
+  SpaceToDepth,
 };
-inline constexpr int layer_kind_count = static_cast<int>(LayerKind::LayerNorm) + 1;
+inline constexpr int layer_kind_count = static_cast<int>(LayerKind::SpaceToDepth) + 1;
 
 struct LayerTraits {
   bool convolution = false, contraction = false, window = false, fully_connected = false,
@@ -98,6 +102,13 @@ inline constexpr std::array<LayerKindRow, layer_kind_count> layer_kinds = [] {
        {.convolution = true, .contraction = true, .window = true}},
       {Binary, "binary", BinaryFunction{}, {.joins = true, .point_wise = true}},
       {LayerNorm, "layer_norm", NormalizationLayer{}, {.statistics = true, .joins_channels = true}},
+      {Reduce, "reduce", ReduceLayer{}},
+      {ChannelShuffle, "channel_shuffle", ChannelShuffleLayer{}, {.joins_channels = true}},
+      {DepthToSpace, "depth_to_space", DepthToSpaceLayer{}, {.joins_channels = true}},
+      {SpaceToDepth,
+       "space_to_depth",
+       SpaceToDepthLayer{},
+       {.window = true, .joins_channels = true}},
   }};
 }();
 static_assert(std::ranges::all_of(layer_kinds, [](const LayerKindRow& row) {
@@ -121,8 +132,8 @@ constexpr bool is_convolution(LayerKind kind) { return traits_of(kind).convoluti
 /// a layer has one output channel per filter. Its parameters, floating-point operations and fusion
 /// follow from this.
 constexpr bool is_contraction(LayerKind kind) { return traits_of(kind).contraction; }
-/// Whether the layer slides a window (convolutions, MaxPool, AveragePool, and Pad, whose kernel is
-/// 1). The extents of the output follow from this.
+/// Whether the layer slides a window (convolutions, MaxPool, AveragePool, SpaceToDepth, and Pad,
+/// whose kernel is 1). The extents of the output follow from this.
 constexpr bool has_window(LayerKind kind) { return traits_of(kind).window; }
 /// Whether layers of this kind have parameters.
 constexpr bool has_parameters(LayerKind kind) {

@@ -186,6 +186,13 @@ std::string text_of(const PadLayer& own) {
 std::string other_constants(const Layer& layer) {
   using enum PointwiseFunction;
   if (const auto* pad = std::get_if<PadLayer>(&layer.attributes)) return text_of(*pad);
+  if (const auto* reduce = std::get_if<ReduceLayer>(&layer.attributes))
+    return fmt::format(" {} of {}", name_of(reduce->function), fmt::join(reduce->axes, ","));
+  const auto order = [](DepthOrder of) { return of == DepthOrder::CRD ? "" : " DCR"; };
+  if (const auto* made = std::get_if<DepthToSpaceLayer>(&layer.attributes))
+    return fmt::format(" block {}{}", fmt::join(made->block, ","), order(made->order));
+  if (const auto* made = std::get_if<SpaceToDepthLayer>(&layer.attributes))
+    return order(made->order);
   const auto* pointwise = std::get_if<Activation>(&layer.attributes);
   if (!pointwise) return "";
   const PointwiseFunction function = pointwise->function;

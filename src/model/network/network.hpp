@@ -107,6 +107,9 @@ struct NetworkOverrides {
   /// Patterns (base/text.hpp, matches_pattern) of the names of parameters to freeze. A pattern that
   /// matches no parameter is an error.
   std::vector<std::string> freeze{};
+  /// Whether layers may stand for nodes that no layer computes. The values of such a network mean
+  /// nothing, so it can only be planned.
+  bool accepts_opaque = false;
 };
 
 /// Returns the network with its layers checked, in topological order, and with inferred shapes.

@@ -23,6 +23,14 @@ enum class ImportedLoss : int {
   Dice,
 };
 
+/// An operator of ONNX that the import takes.
+struct ImportedOperator {
+  std::string name;
+  std::int64_t since = 1;         ///< the first operator set that has it
+  std::vector<LayerType> layers;  ///< that it may become
+};
+/// Returns all such operators, by name; none if the import was not built.
+std::vector<ImportedOperator> imported_operators();
 /// A loss behind one of the model's outputs.
 struct LossOfOutput {
   std::string output;  ///< its name in the model; empty: the first output

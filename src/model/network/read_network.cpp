@@ -54,6 +54,10 @@ Keys keys_of(LayerType type) {
       return {{"padding"}, {"input", "channel_padding", "padding_mode", "value"}};
     case LayerKind::Upsample:
       return {{}, {"input", "scale", "size", "mode", "coordinates", "rounding"}};
+    case LayerKind::Reduce: return {{"axes", "function"}, {"input"}};
+    case LayerKind::ChannelShuffle: return {{"groups"}, {"input"}};
+    case LayerKind::DepthToSpace:
+    case LayerKind::SpaceToDepth: return {{"block"}, {"input", "order"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
     case LayerKind::PReLU: return {{}, {"input", "one_slope"}};
@@ -96,6 +100,7 @@ class Reader {
       pointers.push_back(pointer_);
       network.layers.push_back(read_layer(layers[i], static_cast<LayerIndex>(i)));
     }
+    check_opaque();
     parameters_.finish(network);
     network = finish_network(std::move(network), file_, pointers);
     freeze(network, overrides_.freeze);
@@ -105,6 +110,19 @@ class Reader {
  private:
   [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
     throw InputError(file_, pointer_ + key, expected);
+  }
+
+  void check_opaque() {
+    const Json opaque = document_.value("opaque", Json::array());
+    for (std::size_t i = 0; i < opaque.size(); ++i) {
+      pointer_ = fmt::format("/opaque/{}", i);
+      const auto layer = opaque[i]["layer"].get<std::string>();
+      find("/layer", layer);
+      if (!overrides_.accepts_opaque)
+        fail("", fmt::format("the layer {} stands for a node {} that no layer computes, so this "
+                             "network can be planned with, but nothing else",
+                             layer, opaque[i]["operator"].get<std::string>()));
+    }
   }
 
   Json statistics_samples() const {
@@ -269,6 +287,19 @@ class Reader {
     own.size = json.value("local_size", own.size);
   }
 
+  void read_own(const Json& json, LayerType type, DepthToSpaceLayer& own) const {
+    for (std::size_t axis = 0; axis < spatial_rank_; ++axis)
+      own.block[place(axis)] = along(json["block"], axis, "block").get<std::int64_t>();
+    read_value(json, type, "order", own.order);
+  }
+  void read_own(const Json& json, LayerType type, SpaceToDepthLayer& own) const {
+    for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
+      Window& window = own.windows[place(axis)];
+      window.kernel = window.stride = along(json["block"], axis, "block").get<std::int64_t>();
+    }
+    read_value(json, type, "order", own.order);
+  }
+
   template <class Value>
   void read_value(const Json& json, LayerType, const char* key, Value& value) const {
     value = json.value(key, value);
@@ -279,6 +310,21 @@ class Reader {
   }
   void read_value(const Json& json, LayerType, const char* key, NormalizedBy& value) const {
     read_name(json, key, normalized_by_names, value);
+  }
+  void read_value(const Json& json, LayerType, const char* key, DepthOrder& value) const {
+    read_name(json, key, depth_order_names, value);
+  }
+  void read_value(const Json& json, LayerType, const char* key, Reduction& value) const {
+    read_name(json, key, reduction_names, value);
+  }
+  void read_value(const Json& json, LayerType, const char* key, ReducedAxes& axes) const {
+    for (const Json& name : json[key]) {
+      const auto axis = std::ranges::find(axis_names, name.get<std::string>(),
+                                          [](const char* each) { return std::string(each); });
+      axes[static_cast<std::size_t>(axis - axis_names.begin())] = true;
+    }
+    if (axes[static_cast<std::size_t>(Axis::D)] && spatial_rank_ == 2)
+      fail("/axes", "expected C, H or W, but D is an axis of 3-D networks");
   }
   template <class Enumeration, std::size_t count>
   static void read_name(const Json& json, const char* key,

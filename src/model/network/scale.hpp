@@ -19,6 +19,9 @@ namespace stratplan {
 ///   Wrap    the element at the position modulo the extent: B C A B C A B
 enum class Ends : std::uint8_t { Clamp, Mirror, Wrap };
 
+inline constexpr std::array<std::string_view, 3> ends_names{"clamp", "mirror", "wrap"};
+constexpr std::string_view name_of(Ends ends) { return ends_names[static_cast<std::size_t>(ends)]; }
+
 /// Returns the position of the input element that is read for position `at`.
 constexpr std::int64_t inside(Ends ends, std::int64_t at, std::int64_t extent) {
   if (at >= 0 && at < extent) return at;

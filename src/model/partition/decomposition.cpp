@@ -40,6 +40,18 @@ constexpr std::array<Dim, 3> spatial_dims{Dim::D, Dim::H, Dim::W};
 
 Dim dim_of(Axis axis) { return spatial_dims[static_cast<std::size_t>(spatial_index(axis))]; }
 
+/// The dimensions that split axes which the layer reduces to one element.
+DimList reduced_dims(const Layer& layer) {
+  DimList dims;
+  for (const Axis axis : spatial_axes)
+    if (layer.reduces(axis)) dims.push_back(dim_of(axis));
+  if (layer.reduces(Axis::C)) {
+    dims.push_back(Dim::F);
+    dims.push_back(Dim::C);
+  }
+  return dims;
+}
+
 }  // namespace
 
 std::array<Window, 3> iteration_windows(const Layer& layer) {
@@ -76,12 +88,14 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
     return tensor.owned(axis, last).empty();
   };
   for (const Axis axis : all_axes) {
-    const DimList& by = made.home.split(axis).by;
-    if (!by.empty() && smallest_empty(made.home, axis))
+    // Along a reduced axis, the input is divided instead of the output.
+    const Distribution& divided = layer.reduces(axis) ? made.inputs.front().iteration : made.home;
+    const DimList& by = divided.split(axis).by;
+    if (!by.empty() && smallest_empty(divided, axis))
       return Illegal{by.back(),
                      fmt::format("{} leaves some ranks without work: axis {} has {} elements",
                                  decomposition.text(), axis_names[static_cast<std::size_t>(axis)],
-                                 made.home.shape[axis])};
+                                 divided.shape[axis])};
   }
   for (const Axis axis : spatial_axes) {
     const Needed& input = made.inputs.front();
@@ -120,9 +134,9 @@ std::optional<Rejection> check(const Layer& layer, const Decomposition& decompos
 }
 
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition) {
-  if (layer.kind == LayerKind::GlobalAveragePool)
-    return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R),
-            decomposition.output_layout, decomposition.ranks};
+  if (const DimList reduced = reduced_dims(layer); !reduced.empty())
+    return {decomposition.grid.relabelled(reduced, Dim::R), decomposition.output_layout,
+            decomposition.ranks};
   if (layer.mixes_channels() && decomposition.output_layout == OutputLayout::AllReduce)
     return {decomposition.grid.relabelled({Dim::C}, Dim::R), OutputLayout::ReduceScatter,
             decomposition.ranks};

@@ -39,7 +39,7 @@ struct Rejection {
 struct LayerDistributions {
   std::vector<Needed> inputs;  ///< one per producer
   /// the output as it is computed, before a sum over ranks; Partial along C after a contraction,
-  /// and along D, H and W after a global pooling
+  /// and along reduced axes after a global pooling or a reduction
   Distribution raw;
   Distribution home;  ///< the output in its output layout: Block and Redundant only
   /// axes as in Layer::weights(); the weights' gradient is summed over the Gathered dimensions

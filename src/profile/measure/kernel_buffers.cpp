@@ -151,7 +151,8 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case SoftmaxBackward:
     case LocalResponseBackward:
     case LayerNormBackward:
-    case BatchNormBackwardSums: return {{1, true}};                            // dy
+    case BatchNormBackwardSums: return {{1, true}};  // dy
+    case ReduceBackward:
     case BinaryBackward: return {{kernel.operands().reads.size() - 1, true}};  // dy
     case LayerNormGradient:
     case PreluGradient: return {{0, false}, {1, false}};  // both, read for the other gradient
@@ -187,6 +188,9 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case LayerNormForward:
     case UpsampleForward:
     case UpsampleBackward:
+    case ReduceForward:
+    case RearrangeForward:
+    case RearrangeBackward:
     case Add:
     case Dropout:
     case SoftmaxCrossEntropy:

@@ -1,6 +1,6 @@
-// Functions of two tensors (network/functions/binary.hpp). If all positions along an axis read the same
-// element of an input, the input's step along the axis is 0. An output may be one of the inputs,
-// element for element, so loops are marked ivdep and pointers are not restrict.
+// Functions of two tensors (network/functions/binary.hpp). If all positions along an axis read the
+// same element of an input, the input's step along the axis is 0. An output may be one of the
+// inputs, element for element, so loops are marked ivdep and pointers are not restrict.
 #include <array>
 
 #include "runtime/cpu/kernels.hpp"

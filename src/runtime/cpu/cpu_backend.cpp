@@ -23,6 +23,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::AveragePoolBackward: return average_pool_backward;
     case KernelKind::SpatialMeanForward: return spatial_mean_forward;
     case KernelKind::SpatialMeanBackward: return spatial_mean_backward;
+    case KernelKind::ReduceForward: return reduce_forward;
+    case KernelKind::ReduceBackward: return reduce_backward;
     case KernelKind::BatchNormStatistics: return batch_norm_statistics;
     case KernelKind::BatchNormForward: return batch_norm_forward;
     case KernelKind::BatchNormBackwardSums: return batch_norm_backward_sums;
@@ -64,6 +66,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::ConvolutionBackwardFilter:
     case KernelKind::UpsampleForward:
     case KernelKind::UpsampleBackward:
+    case KernelKind::RearrangeForward:
+    case KernelKind::RearrangeBackward:
     case KernelKind::CopyRegion: break;  // prepare() makes these kernels; none is a single function
     case KernelKind::Convert:
     case KernelKind::Unscale:
@@ -120,6 +124,8 @@ class CpuBackend : public HostBackend {
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
       case KernelKind::UpsampleForward:
       case KernelKind::UpsampleBackward: return cpu::prepare_upsampling(kernel);
+      case KernelKind::RearrangeForward:
+      case KernelKind::RearrangeBackward: return cpu::prepare_rearrangement(kernel);
       default:
         return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "own",
                                                 workspace_of(kernel));

@@ -78,6 +78,8 @@ void average_pool_forward(const Kernel& kernel, const KernelCall& call);
 void average_pool_backward(const Kernel& kernel, const KernelCall& call);
 void spatial_mean_forward(const Kernel& kernel, const KernelCall& call);
 void spatial_mean_backward(const Kernel& kernel, const KernelCall& call);
+void reduce_forward(const Kernel& kernel, const KernelCall& call);
+void reduce_backward(const Kernel& kernel, const KernelCall& call);
 void batch_norm_statistics(const Kernel& kernel, const KernelCall& call);
 void batch_norm_forward(const Kernel& kernel, const KernelCall& call);
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call);
@@ -121,6 +123,8 @@ void lars(const Kernel& kernel, const KernelCall& call);
 
 /// Prepares CopyRegion. Loops over adjacent elements are merged here, once per kernel.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);
+/// Prepares RearrangeForward or RearrangeBackward. Where channels lie is worked out here.
+std::unique_ptr<HostKernel> prepare_rearrangement(const Kernel& kernel);
 /// Prepares UpsampleForward or UpsampleBackward. The elements that each position mixes are worked
 /// out here, once per kernel.
 std::unique_ptr<HostKernel> prepare_upsampling(const Kernel& kernel);

@@ -1,6 +1,7 @@
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/device/fill_pattern.hpp"
+#include "runtime/device/tensor.hpp"
 
 namespace stratplan::cpu {
 namespace {
@@ -85,6 +86,92 @@ class CopyKernel : public HostKernel {
   CopyLoops copy_;
 };
 
+/// Copies a row of `count` channels of the wide tensor from the channels `from` of a deep row.
+void gather_channels(const float* deep, const std::int32_t* from, float* wide, std::int64_t count) {
+  for (std::int64_t c = 0; c < count; ++c) wide[c] = deep[from[c]];
+}
+/// Copies a row of the wide tensor to the channels `to` of a deep row, or zeros if there is none.
+void scatter_channels(const float* wide, const std::int32_t* to, float* deep, std::int64_t count) {
+  for (std::int64_t c = 0; c < count; ++c) deep[to[c]] = wide ? wide[c] : 0;
+}
+
+/// A rearrangement moves rows of channels of the wide tensor (network/functions/rearrangement.hpp)
+/// to or from the deep tensor. Where a row's channels lie there depends on the row's place in its
+/// block alone. A shuffle gathers rows of one place.
+class RearrangeKernel : public HostKernel {
+ public:
+  explicit RearrangeKernel(const Kernel& kernel) : by_(kernel.as<Rearrangement>()) {
+    const bool backward = kernel.kind == KernelKind::RearrangeBackward,
+               shuffles = by_.what == Rearranges::Shuffle;
+    gathers_ = shuffles || (by_.what == Rearranges::ToSpace) != backward;
+    deep_ = gathers_ != backward ? kernel.x : kernel.y;
+    wide_ = gathers_ != backward ? kernel.y : kernel.x;
+    const std::int64_t channels = wide_[Axis::C];
+    for (std::int64_t place = 0; place < by_.positions(); ++place)
+      for (std::int64_t c = 0; c < channels; ++c)
+        channels_.push_back(static_cast<std::int32_t>(
+            shuffles ? Rearrangement::shuffled_from(c, channels,
+                                                    backward ? channels / by_.groups : by_.groups)
+                     : by_.deep_channel(c, place, channels)));
+  }
+  std::string implementation() const override { return "own"; }
+
+  void run(const KernelCall& call) override {
+    const Shape& written = gathers_ ? wide_ : deep_;
+    const std::int64_t rows = written[Axis::N] * written[Axis::D] * written[Axis::H];
+    const std::int64_t grain = std::max<std::int64_t>(
+        1, element_grain / std::max<std::int64_t>(1, written[Axis::W] * written[Axis::C]));
+    in_parallel(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const std::int64_t h = row % written[Axis::H], planes = row / written[Axis::H],
+                           d = planes % written[Axis::D], n = planes / written[Axis::D];
+        for (std::int64_t w = 0; w < written[Axis::W]; ++w)
+          gathers_ ? gather(call, n, {d, h, w}) : scatter(call, n, {d, h, w});
+      }
+    });
+  }
+
+ private:
+  using Position = std::array<std::int64_t, 3>;
+  static std::int64_t row(const Shape& shape, std::int64_t n, const Position& at) {
+    return row_begin(shape, n, at[0], at[1], at[2]);
+  }
+  const std::int32_t* channels_at(std::int64_t place) const {
+    return channels_.data() + place * wide_[Axis::C];
+  }
+  void gather(const KernelCall& call, std::int64_t n, const Position& at) const {
+    Position from{};
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::int64_t shifted = at[i] + by_.phase[i];
+      from[i] = shifted / by_.block[i];
+      place = place * by_.block[i] + shifted % by_.block[i];
+    }
+    gather_channels(call.read(0) + row(deep_, n, from), channels_at(place),
+                    call.write(0) + row(wide_, n, at), wide_[Axis::C]);
+  }
+  void scatter(const KernelCall& call, std::int64_t n, const Position& at) const {
+    float* deep = call.write(0) + row(deep_, n, at);
+    for (std::int64_t place = 0; place < by_.positions(); ++place) {
+      Position from{};
+      bool inside = true;
+      std::int64_t rest = place;
+      for (std::size_t i = 3; i-- > 0;) {
+        from[i] = at[i] * by_.block[i] + rest % by_.block[i] - by_.phase[i];
+        rest /= by_.block[i];
+        inside = inside && from[i] >= 0 && from[i] < wide_.extent[2 + i];
+      }
+      scatter_channels(inside ? call.read(0) + row(wide_, n, from) : nullptr, channels_at(place),
+                       deep, wide_[Axis::C]);
+    }
+  }
+
+  Rearrangement by_;
+  bool gathers_ = true;  ///< reads the deep tensor and writes the wide one, or the reverse
+  Shape deep_, wide_;
+  std::vector<std::int32_t> channels_;  ///< of the deep tensor, by place and channel
+};
+
 }  // namespace
 
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel) {
@@ -105,6 +192,10 @@ void fill(const Kernel& kernel, const KernelCall& call) {
       std::memcpy(to + i * length, pattern.bytes.data(),
                   static_cast<std::size_t>(std::min(length, bytes - i * length)));
   });
+}
+
+std::unique_ptr<HostKernel> prepare_rearrangement(const Kernel& kernel) {
+  return std::make_unique<RearrangeKernel>(kernel);
 }
 
 }  // namespace stratplan::cpu

@@ -1,6 +1,6 @@
-// Pointwise functions. Each row of network/functions/pointwise.hpp has one loop for values and one for
-// gradients. An output may be one of the inputs, element for element, so loops are marked ivdep and
-// pointers are not restrict.
+// Pointwise functions. Each row of network/functions/pointwise.hpp has one loop for values and one
+// for gradients. An output may be one of the inputs, element for element, so loops are marked ivdep
+// and pointers are not restrict.
 #include <cmath>
 
 #include "runtime/cpu/kernels.hpp"
@@ -16,6 +16,7 @@ struct Math {
   static float exp(float x) { return exponential(x); }
   static float expm1(float x) { return exponential_less_one(x); }
   static float log1p(float x) { return logarithm_of_one_more(x); }
+  static float log(float x) { return logarithm(x); }
   static float tanh(float x) { return hyperbolic_tangent(x); }
   static float erf(float x) { return error_function(x); }
   static float sqrt(float x) { return std::sqrt(x); }

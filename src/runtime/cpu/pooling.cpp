@@ -241,4 +241,66 @@ void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
   }
 }
 
+// ---------------------------------------------------------------- reductions
+
+namespace {
+
+/// Calls visit(x, y) with the offsets of each row of channels and of its greatest element.
+template <class Visit>
+void for_rows(const Kernel& kernel, Visit visit) {
+  const std::int64_t channels = kernel.x[Axis::C], rows = kernel.x.elements() / channels;
+  SP_ASSERT(kernel.y.elements() == rows, "the greatest of all channels, but y has {} elements, {}",
+            kernel.y.elements(), kernel.key());
+  in_parallel(rows, std::max<std::int64_t>(1, element_grain / channels),
+              [&](std::int64_t begin, std::int64_t end) {
+                for (std::int64_t row = begin; row < end; ++row) visit(row * channels, row);
+              });
+}
+
+void greatest(const Kernel& kernel, const float* x, float* y) {
+  for_rows(kernel, [&](std::int64_t first, std::int64_t row) {
+    y[row] = *std::max_element(x + first, x + first + kernel.x[Axis::C]);
+  });
+}
+
+void gradient_of_greatest(const Kernel& kernel, const KernelCall& call) {
+  const float *x = call.read(0), *dy = call.read(1);
+  float* dx = call.write(0);
+  for_rows(kernel, [&](std::int64_t first, std::int64_t row) {
+    const std::int64_t last = first + kernel.x[Axis::C];
+    const float value = *std::max_element(x + first, x + last);
+    const auto times = static_cast<float>(std::count(x + first, x + last, value));
+    for (std::int64_t i = first; i < last; ++i) dx[i] = x[i] == value ? dy[row] / times : 0;
+  });
+}
+
+}  // namespace
+
+/// A sum is the gradient of a tensor that is broadcast along the summed axes, so it runs in the
+/// loops of functions of two tensors.
+void reduce_forward(const Kernel& kernel, const KernelCall& call) {
+  const auto& [function, divisor] = kernel.as<ReduceAttributes>();
+  if (function == Reduction::Max) return greatest(kernel, call.read(0), call.write(0));
+  const Kernel sum{.kind = KernelKind::BinaryBackward,
+                   .x = kernel.y,
+                   .y = kernel.x,
+                   .attributes = Binary{BinaryFunction::BroadcastAdd, kernel.x, 0}};
+  binary_backward(sum, call);
+  if (divisor == 1) return;
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
+    call.write(0)[i] = static_cast<float>(call.write(0)[i] / divisor);
+}
+
+void reduce_backward(const Kernel& kernel, const KernelCall& call) {
+  const auto& [function, divisor] = kernel.as<ReduceAttributes>();
+  if (function == Reduction::Max) return gradient_of_greatest(kernel, call);
+  const Kernel share{.kind = KernelKind::BinaryForward,
+                     .x = kernel.y,
+                     .y = kernel.x,
+                     .attributes = Binary{BinaryFunction::Multiply, Shape{}, 0}};
+  const float factor = static_cast<float>(1 / divisor);
+  const std::array<const void*, 2> reads{call.reads[0], &factor};
+  binary_forward(share, {reads, call.writes, call.workspace, call.context});
+}
+
 }  // namespace stratplan::cpu

@@ -95,8 +95,9 @@ inline double lars_scale(const double* squared_norms, const KernelContext& conte
 
 /// Asserts that the shapes x and y are equal if kernels of this kind have a single shape.
 inline void check_shapes(const Kernel& kernel) {
-  const bool two_shapes = kernel.has<ConvolutionAttributes, BiasAttributes, PoolAttributes,
-                                     MeanAttributes, CopyAttributes, UpsampleAttributes, Binary>();
+  const bool two_shapes =
+      kernel.has<ConvolutionAttributes, BiasAttributes, PoolAttributes, MeanAttributes,
+                 CopyAttributes, UpsampleAttributes, Binary, ReduceAttributes, Rearrangement>();
   SP_ASSERT(two_shapes || kernel.x == kernel.y, "the shapes x and y of kernel {} differ",
             kernel.key());
 }

@@ -126,6 +126,10 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call);
 void local_response_backward(const Kernel& kernel, const KernelCall& call);
 void dice_sums(const Kernel& kernel, const KernelCall& call);
 void dice_loss(const Kernel& kernel, const KernelCall& call);
+void reduce_forward(const Kernel& kernel, const KernelCall& call);
+void reduce_backward(const Kernel& kernel, const KernelCall& call);
+/// RearrangeForward and RearrangeBackward.
+void rearrange(const Kernel& kernel, const KernelCall& call);
 void upsample_forward(const Kernel& kernel, const KernelCall& call);
 void upsample_backward(const Kernel& kernel, const KernelCall& call);
 void sgd(const Kernel& kernel, const KernelCall& call);

@@ -1,4 +1,5 @@
-// Copies between buffers of one type, fills with a value, and conversions from F32 to 16-bit types.
+// Copies between buffers of one type, rearrangements, fills with a value, and conversions from F32
+// to 16-bit types.
 #include "runtime/device/fill_pattern.hpp"
 #include "runtime/device/float16.hpp"
 #include "runtime/reference/kernels.hpp"
@@ -43,6 +44,18 @@ void fill(const Kernel& kernel, const KernelCall& call) {
 
 void convert(const Kernel& kernel, const KernelCall& call) {
   narrow(kernel.type, call.read(0), call.writes[0], kernel.y.elements());
+}
+
+void rearrange(const Kernel& kernel, const KernelCall& call) {
+  const bool backward = kernel.kind == KernelKind::RearrangeBackward;
+  const Shape &written = backward ? kernel.x : kernel.y, &read = backward ? kernel.y : kernel.x;
+  for_each_index(written, [&](const Index& i) {
+    const Origin from =
+        origin_of(kernel.as<Rearrangement>(), backward, written, read, i[1], {i[2], i[3], i[4]});
+    const auto [d, h, w] = from.position;
+    call.write(0)[offset(written, i)] =
+        from.inside ? call.read(0)[offset(read, {i[0], from.channel, d, h, w})] : 0;
+  });
 }
 
 }  // namespace stratplan::reference

@@ -10,6 +10,7 @@ struct Math {
   static double exp(double x) { return std::exp(x); }
   static double expm1(double x) { return std::expm1(x); }
   static double log1p(double x) { return std::log1p(x); }
+  static double log(double x) { return std::log(x); }
   static double tanh(double x) { return std::tanh(x); }
   static double erf(double x) { return std::erf(x); }
   static double sqrt(double x) { return std::sqrt(x); }

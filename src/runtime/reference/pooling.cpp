@@ -1,5 +1,7 @@
-// Pooling. Padding never wins a maximum. Of equal elements the first in the window wins. A window
-// that reads only padding gives 0.
+// Pooling and reductions. Padding never wins a maximum. Of equal elements the first in the window
+// wins. A window that reads only padding gives 0.
+#include <limits>
+
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
@@ -81,6 +83,66 @@ void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
   for_each_index(kernel.x, [&](const Index& i) {
     call.write(0)[offset(kernel.x, i)] =
         static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / positions);
+  });
+}
+
+namespace {
+
+/// The index in y of the element to which the element of x at `input` is reduced.
+Index reduced(const Kernel& kernel, Index input) {
+  for (const Axis axis : all_axes)
+    if (auto& at = input[static_cast<std::size_t>(axis)]; kernel.y[axis] == 1) at = 0;
+  return input;
+}
+
+/// The greatest of the terms of an element of y, and how many terms equal it.
+struct Greatest {
+  float value = -std::numeric_limits<float>::infinity();
+  int times = 0;
+};
+
+std::vector<Greatest> greatest_terms(const Kernel& kernel, const float* x) {
+  std::vector<Greatest> all(static_cast<std::size_t>(kernel.y.elements()));
+  for_each_index(kernel.x, [&](const Index& i) {
+    const float value = x[offset(kernel.x, i)];
+    Greatest& found = all[static_cast<std::size_t>(offset(kernel.y, reduced(kernel, i)))];
+    if (value > found.value) found = {value, 0};
+    if (value == found.value) ++found.times;
+  });
+  return all;
+}
+
+}  // namespace
+
+void reduce_forward(const Kernel& kernel, const KernelCall& call) {
+  const auto& [function, divisor] = kernel.as<ReduceAttributes>();
+  const bool greatest = function == Reduction::Max;
+  const std::span<double> made = sums_of(call, kernel.y.elements());
+  if (greatest) std::ranges::fill(made, -std::numeric_limits<double>::infinity());
+  for_each_index(kernel.x, [&](const Index& i) {
+    const double value = call.read(0)[offset(kernel.x, i)];
+    double& to = made[static_cast<std::size_t>(offset(kernel.y, reduced(kernel, i)))];
+    to = greatest ? std::max(to, value) : to + value;
+  });
+  for (std::size_t i = 0; i < made.size(); ++i)
+    call.write(0)[i] = static_cast<float>(made[i] / divisor);
+}
+
+void reduce_backward(const Kernel& kernel, const KernelCall& call) {
+  const auto& [function, divisor] = kernel.as<ReduceAttributes>();
+  const float* dy = call.read(call.reads.size() - 1);
+  if (function == Reduction::Max) {
+    const float* x = call.read(0);
+    const std::vector<Greatest> greatest = greatest_terms(kernel, x);
+    return for_each_index(kernel.x, [&](const Index& i) {
+      const std::int64_t from = offset(kernel.y, reduced(kernel, i)), to = offset(kernel.x, i);
+      const auto& [value, times] = greatest[static_cast<std::size_t>(from)];
+      call.write(0)[to] = x[to] == value ? dy[from] / static_cast<float>(times) : 0;
+    });
+  }
+  for_each_index(kernel.x, [&](const Index& i) {
+    call.write(0)[offset(kernel.x, i)] =
+        static_cast<float>(dy[offset(kernel.y, reduced(kernel, i))] / divisor);
   });
 }
 

@@ -46,6 +46,10 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::LocalResponseBackward: return local_response_backward;
     case KernelKind::DiceSums: return dice_sums;
     case KernelKind::DiceLoss: return dice_loss;
+    case KernelKind::ReduceForward: return reduce_forward;
+    case KernelKind::ReduceBackward: return reduce_backward;
+    case KernelKind::RearrangeForward:
+    case KernelKind::RearrangeBackward: return rearrange;
     case KernelKind::UpsampleForward: return upsample_forward;
     case KernelKind::UpsampleBackward: return upsample_backward;
     case KernelKind::Sgd: return sgd;
@@ -78,6 +82,7 @@ Bytes workspace_of(const Kernel& kernel) {
     case MaxPoolBackward:
     case AveragePoolBackward:
     case SpatialMeanForward:
+    case ReduceForward:
     case PreluGradient:
     case BinaryBackward:
     case UpsampleBackward: return {kernel.operands().writes[0].elements * size_of(DataType::F64)};

@@ -276,6 +276,27 @@ TEST(Network, FingerprintChangesWithWhatAPlanDependsOn) {
       read(data + R"({"name": "x", "kind": "leaky_relu", "slope": 0.02})" + loss).fingerprint());
 }
 
+TEST(ReadNetwork, ReducesAndRearranges) {
+  const std::string chain = R"({"name": "c", "kind": "convolution", "filters": 12, "kernel": 1},
+      {"name": "s", "kind": "channel_shuffle", "groups": 4},
+      {"name": "u", "kind": "depth_to_space", "block": [1, 2]},
+      {"name": "d", "kind": "space_to_depth", "block": [3, 4], "order": "DCR"},
+      {"name": "m", "kind": "reduce", "function": "max", "axes": ["C"], "input": "d"},
+      {"name": "r", "kind": "reduce", "function": "ORDER", "axes": ["H", "C"], "input": "d"},
+      {"name": "b", "kind": "broadcast_add", "inputs": ["m", "r"]})";
+  const auto with = [&](std::string function) {
+    std::string document = chain;
+    document.replace(document.find("ORDER"), 5, function);
+    return read(data + document + loss);
+  };
+  const Network network = with("mean");
+  const Shape shapes[] = {{{8, 12, 1, 9, 12}}, {{8, 6, 1, 9, 24}}, {{8, 72, 1, 3, 6}},
+                          {{8, 1, 1, 3, 6}},   {{8, 1, 1, 1, 6}},  {{8, 1, 1, 3, 6}}};
+  for (std::size_t i = 0; i < std::size(shapes); ++i)
+    EXPECT_EQ(network.layers[i + 2].output, shapes[i]) << network.layers[i + 2].name;
+  EXPECT_NE(with("sum").fingerprint(), network.fingerprint());
+}
+
 TEST(ReadNetwork, JoinsPadsAndEnlarges) {
   const Network network =
       read(data + R"({"name": "c", "kind": "convolution", "filters": 5, "kernel": 1},
@@ -457,6 +478,22 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "at /layers/1/input: expected the name of a layer, found \"dta\" (did you mean \"data\"?)"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 2, "mode": "cubic"})" + loss),
        "at /layers/1/mode: expected one of \"nearest\", \"linear\", found \"cubic\""},
+      {document(data + R"({"name": "s", "kind": "channel_shuffle", "groups": 2})" + loss),
+       "at /layers/1: layer s: expected a number of groups that divides the 3 channels, found 2"},
+      {document(data + R"({"name": "s", "kind": "depth_to_space", "block": 2})" + loss),
+       "at /layers/1: layer s: expected a number of channels that the 4 positions of a block "
+       "divide, "
+       "found 3"},
+      {document(data + R"({"name": "s", "kind": "space_to_depth", "block": [2, 1]})" + loss),
+       "at /layers/1: layer s: expected blocks of 2 that divide the 9 positions along H"},
+      {document(data + R"({"name": "m", "kind": "reduce", "function": "max", "axes": ["H"]})" +
+                loss),
+       "at /layers/1: layer m: expected the greatest of all channels (axes [\"C\"]); a max_pool "
+       "takes the "
+       "greatest of all positions"},
+      {document(data + R"({"name": "m", "kind": "reduce", "function": "sum", "axes": ["D"]})" +
+                loss),
+       "at /layers/1/axes: expected C, H or W, but D is an axis of 3-D networks"},
       {document(data + R"({"name": "u", "kind": "upsample"})" + loss),
        "at /layers/1: a layer of kind upsample needs the key \"scale\" or the key \"size\""},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": [[1, 10], 1]})" + loss),

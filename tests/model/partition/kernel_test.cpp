@@ -123,7 +123,7 @@ TEST(Kernel, KeysOfMachineFilesStay) {
       {KernelKind::BiasGradient, BiasAttributes{}, "bias_gradient rows128 c8"},
       {KernelKind::BatchNormMoments, MomentsAttributes{.sets = sets},
        "batch_norm_moments c8 sets2"},
-      {KernelKind::Fill, {}, "fill bytes4096"},
+      {KernelKind::Fill, FillAttributes{}, "fill bytes4096"},
       {KernelKind::Adam, OptimizerAttributes{}, "adam e1024"},
   };
   const Shape shape{{2, 8, 1, 8, 8}};

@@ -342,6 +342,15 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
                               .coordinates = static_cast<Coordinates>(any_int(0, 5)),
                               .rounding = static_cast<Rounding>(any_int(0, 3))}));
         break;
+      case 16:
+        made.push_back(any_int(0, 2) == 0 ? net.reduce(Reduction::Max, from, {Axis::C})
+                                          : net.reduce(Reduction::Mean, from, {Axis::C, Axis::H}));
+        break;
+      case 17:
+        made.push_back(net.depth_to_space(
+            net.space_to_depth(net.upsample(from, {1, 2, 1}, false), {1, 2, 1}), {1, 1, 2}));
+        made.back() = net.channel_shuffle(made.back(), 1);
+        break;
       default: made.push_back(net.dropout(from));
     }
   }

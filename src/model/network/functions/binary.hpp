@@ -81,9 +81,83 @@ struct Multiply : Row {
   }
 };
 
+struct Divide : Row {
+  static constexpr std::string_view name = "divide", onnx = "Div";
+  static constexpr Operations operations{.forward = 4, .backward = 8};
+  static constexpr Reads first_reads{.second = true}, second_reads{.first = true, .second = true};
+  template <class T>
+  static constexpr T value(T a, T b) {
+    return a / b;
+  }
+  template <class T>
+  static constexpr T first_gradient(T, T b, T dy) {
+    return dy / b;
+  }
+  template <class T>
+  static constexpr T second_gradient(T a, T b, T dy) {
+    return -dy * ((a / b) / b);
+  }
+};
+
+/// The greater of a and b. Equal elements get half of the gradient each, as in PyTorch.
+struct Maximum : Row {
+  static constexpr std::string_view name = "maximum", onnx = "Max";
+  static constexpr Reads first_reads{.first = true, .second = true}, second_reads = first_reads;
+  template <class T>
+  static constexpr T value(T a, T b) {
+    return a > b ? a : b;
+  }
+  template <class T>
+  static constexpr T first_gradient(T a, T b, T dy) {
+    return a > b ? dy : a < b ? T(0) : dy / 2;
+  }
+  template <class T>
+  static constexpr T second_gradient(T a, T b, T dy) {
+    return first_gradient(b, a, dy);
+  }
+};
+
+/// The lesser of a and b, with the gradients of Maximum.
+struct Minimum : Row {
+  static constexpr std::string_view name = "minimum", onnx = "Min";
+  static constexpr Reads first_reads{.first = true, .second = true}, second_reads = first_reads;
+  template <class T>
+  static constexpr T value(T a, T b) {
+    return a < b ? a : b;
+  }
+  template <class T>
+  static constexpr T first_gradient(T a, T b, T dy) {
+    return Maximum::first_gradient(b, a, dy);
+  }
+  template <class T>
+  static constexpr T second_gradient(T a, T b, T dy) {
+    return Maximum::first_gradient(a, b, dy);
+  }
+};
+
+/// a + b, where one may be broadcast. Tensors of one shape are added by the kind Add, which takes
+/// any number of them.
+struct BroadcastAdd : Row {
+  static constexpr std::string_view name = "broadcast_add", onnx = "Add";
+  static constexpr bool passes_on = true;
+  template <class T>
+  static constexpr T value(T a, T b) {
+    return a + b;
+  }
+  template <class T>
+  static constexpr T first_gradient(T, T, T dy) {
+    return dy;
+  }
+  template <class T>
+  static constexpr T second_gradient(T, T, T dy) {
+    return dy;
+  }
+};
+
 }  // namespace binary
 
-#define SP_BINARY_FUNCTIONS(ROW) ROW(Subtract) ROW(Multiply)
+#define SP_BINARY_FUNCTIONS(ROW) \
+  ROW(Subtract) ROW(Multiply) ROW(Divide) ROW(Maximum) ROW(Minimum) ROW(BroadcastAdd)
 
 #define SP_BINARY_NAME(Function) Function,
 enum class BinaryFunction : std::uint8_t { SP_BINARY_FUNCTIONS(SP_BINARY_NAME) };

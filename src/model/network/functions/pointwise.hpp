@@ -413,13 +413,77 @@ struct GeluTanh : Row {
   }
 };
 
+struct Erf : Row {
+  static constexpr std::string_view name = "erf", onnx = "Erf";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{20, 22};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return Math::erf(x);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    return dy * Math::exp(-x * x) * T(1.1283791670955126);  // 2 / sqrt(pi)
+  }
+};
+
+/// The natural logarithm.
+struct Log : Row {
+  static constexpr std::string_view name = "log", onnx = "Log";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{20, 4};
+  static constexpr double domain = 0.005;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return Math::log(x);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    return dy / x;
+  }
+};
+
+struct Reciprocal : Row {
+  static constexpr std::string_view name = "reciprocal", onnx = "Reciprocal";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{4, 3};
+  static constexpr double domain = 0.005;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return 1 / x;
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return -dy * y * y;
+  }
+};
+
+/// x^p of x above 0, for any exponent p.
+struct Power : Row {
+  static constexpr std::string_view name = "power";
+  static constexpr std::array constants{
+      ConstantName{"exponent", "", 0.5, -std::numeric_limits<double>::infinity()}};
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{40, 42};
+  static constexpr double domain = 0.005;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    return Math::exp(c[0] * Math::log(x));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>& c) {
+    return dy * c[0] * Math::exp((c[0] - 1) * Math::log(x));
+  }
+};
+
 }  // namespace pointwise
 
 // clang-format off
 #define SP_POINTWISE_FUNCTIONS(ROW)                                                         \
   ROW(Relu) ROW(LeakyRelu) ROW(Sigmoid) ROW(Tanh) ROW(Elu) ROW(Clip) ROW(Silu)              \
   ROW(HardSwish) ROW(HardSigmoid) ROW(Softplus) ROW(Mish) ROW(Selu) ROW(Celu) ROW(Abs)      \
-  ROW(Exp) ROW(Sqrt) ROW(Square) ROW(Gelu) ROW(GeluTanh) ROW(Linear)
+  ROW(Exp) ROW(Sqrt) ROW(Square) ROW(Gelu) ROW(GeluTanh) ROW(Linear) ROW(Erf)  \
+  ROW(Log) ROW(Reciprocal) ROW(Power)
 // clang-format on
 
 #define SP_POINTWISE_ENUMERATOR(Function) Function,

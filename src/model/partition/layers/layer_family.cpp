@@ -15,7 +15,11 @@ const LayerFamily& family_of(LayerKind kind) {
     case LayerKind::MaxPool:
     case LayerKind::AveragePool:
     case LayerKind::GlobalAveragePool:
-    case LayerKind::Upsample: return layers::pooling;
+    case LayerKind::Upsample:
+    case LayerKind::Reduce: return layers::pooling;
+    case LayerKind::ChannelShuffle:
+    case LayerKind::DepthToSpace:
+    case LayerKind::SpaceToDepth: return layers::rearrangement;
     case LayerKind::Pointwise: return layers::pointwise;
     case LayerKind::PReLU: return layers::prelu;
     case LayerKind::Dropout: return layers::dropout;

@@ -36,7 +36,7 @@ const LayerFamily& family_of(LayerKind kind);
 namespace layers {
 
 extern const LayerFamily contraction, normalization, layer_norm, pooling, pointwise, prelu, dropout,
-    across_channels, addition, binary, placement, loss;
+    across_channels, addition, binary, placement, rearrangement, loss;
 
 }  // namespace layers
 

@@ -52,6 +52,29 @@ struct LocalAttributes {
         of.scales[i] =
             local_scale(input.scales[i], input.iteration.owned(axis, rank), input.tensor[axis]);
   }
+  void operator()(ReduceAttributes& of) const {
+    const auto& [function, axes] = layer.as<ReduceLayer>();
+    of = {function,
+          function == Reduction::Mean ? static_cast<double>(terms_of(axes, layer.input)) : 1};
+  }
+  void operator()(Rearrangement& of) const {
+    if (const auto* shuffle = std::get_if<ChannelShuffleLayer>(&layer.attributes))
+      of.groups = shuffle->groups;
+    if (const auto* made = std::get_if<DepthToSpaceLayer>(&layer.attributes)) {
+      of.what = Rearranges::ToSpace;
+      of.order = made->order;
+      for (const Axis axis : spatial_axes) {
+        const auto i = static_cast<std::size_t>(spatial_index(axis));
+        of.block[i] = made->block[i];
+        of.phase[i] = input.iteration.owned(axis, rank).begin % of.block[i];
+      }
+    }
+    if (const auto* made = std::get_if<SpaceToDepthLayer>(&layer.attributes)) {
+      of.what = Rearranges::ToDepth;
+      of.order = made->order;
+      for (std::size_t i = 0; i < 3; ++i) of.block[i] = made->windows[i].kernel;
+    }
+  }
   void operator()(auto&) const {}
 
  private:

@@ -1,4 +1,9 @@
-// The pooling family: pooling over windows, pooling over all positions, and upsampling.
+// The pooling family: pooling over windows, reductions of whole axes (pooling over all positions
+// among them), and upsampling.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "model/base/assert.hpp"
 #include "model/partition/layers/splitting.hpp"
 
@@ -7,26 +12,50 @@ namespace {
 
 using enum KernelKind;
 
-/// A global pooling has a single output position, so D, H and W split its input positions.
-std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
-  if (layer.kind != LayerKind::GlobalAveragePool) return why_not_alike(layer, dim, grid);
-  switch (dim) {
-    case Dim::D: return too_many(dim, grid, layer.input[Axis::D], "input position");
-    case Dim::H: return too_many(dim, grid, layer.input[Axis::H], "input position");
-    case Dim::W: return too_many(dim, grid, layer.input[Axis::W], "input position");
-    default: return why_not_alike(layer, dim, grid);
+bool is_greatest(const Layer& layer) {
+  return layer.kind == LayerKind::Reduce && layer.as<ReduceLayer>().function == Reduction::Max;
+}
+
+/// The dimensions that split an axis.
+DimList dims_of(Axis axis) {
+  switch (axis) {
+    case Axis::N: return {Dim::N};
+    case Axis::C: return {Dim::F, Dim::C};
+    case Axis::D: return {Dim::D};
+    case Axis::H: return {Dim::H};
+    case Axis::W: return {Dim::W};
   }
+  return {};
+}
+
+/// A reduced axis has one output element, so its dimensions split the input.
+std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
+  for (const Axis axis : all_axes) {
+    if (!layer.reduces(axis) || std::ranges::count(dims_of(axis), dim) == 0) continue;
+    if (is_greatest(layer))
+      return fmt::format("the greatest of all channels is taken, which {} would split",
+                         factor_text(dim, grid));
+    return too_many(dim, grid, layer.input[axis],
+                    axis == Axis::C ? "input channel" : "input position");
+  }
+  return why_not_alike(layer, dim, grid);
+}
+
+bool reduces_any(const Layer& layer) {
+  return layer.kind == LayerKind::GlobalAveragePool || layer.kind == LayerKind::Reduce;
 }
 
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
-  if (layer.kind != LayerKind::GlobalAveragePool) return distribute_alike(layer, decomposition);
+  if (!reduces_any(layer)) return distribute_alike(layer, decomposition);
   const ProcessGrid& grid = decomposition.grid;
-  const DimList channels{Dim::F, Dim::C};
   LayerDistributions made;
-  made.inputs = needed_inputs(layer, split(layer.input, grid, channels, Role::Gathered));
-  made.raw = made.home =
-      distribution(layer.output, grid, {{{Dim::N}, channels, {}, {}, {}}}, Role::Redundant);
-  set_roles(made.raw, {Dim::D, Dim::H, Dim::W}, Role::Partial);
+  made.inputs = needed_inputs(layer, split(layer.input, grid, dims_of(Axis::C), Role::Gathered));
+  std::array<DimList, axis_count> by;
+  for (const Axis axis : all_axes)
+    if (!layer.reduces(axis)) by[static_cast<std::size_t>(axis)] = dims_of(axis);
+  made.raw = made.home = distribution(layer.output, grid, by, Role::Redundant);
+  for (const Axis axis : all_axes)
+    if (layer.reduces(axis)) set_roles(made.raw, dims_of(axis), Role::Partial);
   return made;
 }
 
@@ -41,6 +70,7 @@ Kernels kernels_of(LayerKind kind) {
     case LayerKind::AveragePool: return {AveragePoolForward, AveragePoolBackward};
     case LayerKind::GlobalAveragePool: return {SpatialMeanForward, SpatialMeanBackward};
     case LayerKind::Upsample: return {UpsampleForward, UpsampleBackward};
+    case LayerKind::Reduce: return {ReduceForward, ReduceBackward};
     default: break;
   }
   SP_ASSERT(false, "the pooling family has no kernels for the kind {}", name_of(kind));
@@ -67,6 +97,7 @@ void forward(const Site& site, PassSink& passes) {
 void backward(const Site& site, PassSink& passes) {
   const LayerKind kind = site.head().kind;
   std::vector<Use> reads{site.output_gradient()};
+  if (is_greatest(site.head())) reads = {site.input(), site.output_gradient()};
   if (kind == LayerKind::MaxPool) reads.push_back(site.tensor(Places));
   site.pass_back(passes, site.kernel(kernels_of(kind).backward), std::move(reads));
 }

@@ -81,6 +81,10 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {LayerNormForward, "layer_norm_forward", Activations, 8, LayerNormAttributes{}},
     {LayerNormBackward, "layer_norm_backward", Activations, 12, LayerNormAttributes{}},
     {LayerNormGradient, "layer_norm_gradient", Activations, 5, LayerNormAttributes{}},
+    {ReduceForward, "reduce_forward", Activations, formula, ReduceAttributes{}},
+    {ReduceBackward, "reduce_backward", Activations, formula, ReduceAttributes{}},
+    {RearrangeForward, "rearrange_forward", Activations, 0, Rearrangement{}},
+    {RearrangeBackward, "rearrange_backward", Activations, 0, Rearrangement{}},
 }};
 static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
   return &row == &kinds[static_cast<std::size_t>(row.kind)];
@@ -189,6 +193,24 @@ std::string upsample_key(const Kernel& kernel) {
                      factor_text(w), mixed(kernel) > 1 ? " linear" : "");
 }
 
+std::string reduce_key(const Kernel& kernel) {
+  const Shape &x = kernel.x, &y = kernel.y;
+  return fmt::format(" {} n{} c{} x{} yc{} y{}",
+                     kernel.as<ReduceAttributes>().function == Reduction::Max ? "max" : "sum",
+                     x[Axis::N], x[Axis::C], spatial(x), y[Axis::C], spatial(y));
+}
+
+/// The key leaves out the phases, which hardly change the time. Names tell the direction.
+std::string rearrange_key(const Kernel& kernel) {
+  const Rearrangement& by = kernel.as<Rearrangement>();
+  const std::string shape =
+      fmt::format(" n{} c{} x{}", kernel.x[Axis::N], kernel.x[Axis::C], spatial(kernel.x));
+  if (by.what == Rearranges::Shuffle) return fmt::format("{} shuffle{}", shape, by.groups);
+  return fmt::format("{} y{} {} b{}.{}.{}{}", shape, spatial(kernel.y), name_of(by.what),
+                     by.block[0], by.block[1], by.block[2],
+                     by.order == DepthOrder::DCR ? " dcr" : "");
+}
+
 /// The part of a key behind the name: all that decides the time of a kernel of this kind.
 std::string details(const Kernel& kernel) {
   const Shape& x = kernel.x;
@@ -245,6 +267,10 @@ std::string details(const Kernel& kernel) {
     case MeanSquaredError: return fmt::format(" e{}", y.elements());
     case UpsampleForward:
     case UpsampleBackward: return upsample_key(kernel);
+    case ReduceForward:
+    case ReduceBackward: return reduce_key(kernel);
+    case RearrangeForward:
+    case RearrangeBackward: return rearrange_key(kernel);
     case SgdMomentum:
     case Sgd:
     case SgdNesterov:
@@ -395,10 +421,16 @@ Operands Kernel::operands() const {
     case MaxPoolBackward: return {{output, index}, {input}};
     case AveragePoolForward:
     case UpsampleForward:
+    case ReduceForward:
+    case RearrangeForward:
     case SpatialMeanForward: return {{input}, {output}};
     case AveragePoolBackward:
     case UpsampleBackward:
+    case RearrangeBackward:
     case SpatialMeanBackward: return {{output}, {input}};
+    case ReduceBackward:
+      if (as<ReduceAttributes>().function == Reduction::Max) return {{input, output}, {input}};
+      return {{output}, {input}};
     case BatchNormStatistics: return {{input}, {sums()}};
     case BatchNormForward:
       return with_read({{input, sums(), channel, channel}, {output}}, addend, input);
@@ -471,7 +503,9 @@ Flops Kernel::flops() const {
     case AveragePoolForward:
     case AveragePoolBackward: return {outputs * static_cast<double>(taps(*this))};
     case SpatialMeanForward:
-    case SpatialMeanBackward: return {static_cast<double>(x.elements())};
+    case SpatialMeanBackward:
+    case ReduceForward:
+    case ReduceBackward: return {static_cast<double>(x.elements())};
     case PointwiseForward: return {outputs * row_of(as<Activation>().function).operations.forward};
     case PointwiseBackward:
       return {outputs * row_of(as<Activation>().function).operations.backward};

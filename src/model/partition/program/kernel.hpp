@@ -64,6 +64,11 @@
 //                                                            element, or a mix of the two around it
 //                                                            (network/scale.hpp)
 //   UpsampleBackward            dy                           dx
+//   ReduceForward               x                            y: sum over the local terms, divided
+//                                                            by `divisor`; or the greatest term
+//   ReduceBackward              dy; Max: x, dy               dx
+//   RearrangeForward            x                            y (functions/rearrangement.hpp)
+//   RearrangeBackward           dy                           dx: zero where dy holds no element
 //   BatchNormMoments            sums                         moments (F64, [2][C]: this rank's
 //                                                            share of mean and unbiased variance,
 //                                                            averaged over the sets)
@@ -172,8 +177,12 @@ enum class KernelKind : int {
   LayerNormForward,
   LayerNormBackward,
   LayerNormGradient,
+  ReduceForward,
+  ReduceBackward,
+  RearrangeForward,
+  RearrangeBackward,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::LayerNormGradient) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::RearrangeBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
 /// Whether kernels of this kind read or write activations or their gradients, which then have

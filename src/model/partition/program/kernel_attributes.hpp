@@ -13,6 +13,8 @@
 #include "model/network/functions/binary.hpp"
 #include "model/network/functions/local_response.hpp"
 #include "model/network/functions/pointwise.hpp"
+#include "model/network/functions/rearrangement.hpp"
+#include "model/network/functions/reduction.hpp"
 #include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
@@ -275,13 +277,27 @@ struct UpsampleAttributes {
   friend auto operator<=>(const UpsampleAttributes&, const UpsampleAttributes&) = default;
 };
 
-/// Pointwise kinds hold an Activation, LocalResponse kinds a LocalResponse.
+/// For the Reduce kinds. Axes along which y has extent 1 are reduced.
+struct ReduceAttributes {
+  Reduction function = Reduction::Mean;
+  double divisor = 1;  ///< Mean: the global number of terms, which divides the local sum; else 1
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"function", &ReduceAttributes::function},
+                      Field{"divisor", &ReduceAttributes::divisor});
+  }
+  friend auto operator<=>(const ReduceAttributes&, const ReduceAttributes&) = default;
+};
+
+/// Pointwise kinds hold an Activation, LocalResponse kinds a LocalResponse, Rearrange kinds a
+/// Rearrangement.
 using KernelAttributes =
     std::variant<NoAttributes, ConvolutionAttributes, BiasAttributes, PoolAttributes,
                  MeanAttributes, NormalizationAttributes, MomentsAttributes,
                  RunningAverageAttributes, OptimizerAttributes, LossAttributes, DiceLossAttributes,
                  DropoutAttributes, AddAttributes, CopyAttributes, Activation, Binary,
-                 LocalResponse, UpsampleAttributes, LayerNormAttributes, FillAttributes>;
+                 LocalResponse, UpsampleAttributes, LayerNormAttributes, FillAttributes,
+                 ReduceAttributes, Rearrangement>;
 /// Kernels are copied often while passes are priced.
 static_assert(std::is_trivially_copyable_v<KernelAttributes>);
 

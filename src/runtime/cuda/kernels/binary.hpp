@@ -1,7 +1,7 @@
 #pragma once
-// Functions of two tensors (model/network/functions/binary.hpp). If an input has one element along an axis
-// where the output has several, all output elements along the axis read that input element. The
-// input's stride along the axis is then 0.
+// Functions of two tensors (model/network/functions/binary.hpp). If an input has one element along
+// an axis where the output has several, all output elements along the axis read that input element.
+// The input's stride along the axis is then 0.
 #include <algorithm>
 
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -165,16 +165,19 @@ struct BinaryGradientSum {
   RepeatedSum plan;
   const double* sums;
   T* dx;
+  double divisor;  ///< of the sums
   SP_DEVICE void operator()(std::int64_t element) const {
     double sum = 0;
     for (std::int64_t part = 0; part < plan.parts; ++part)
       sum += sums[part * plan.elements + element];
-    dx[element] = T(static_cast<float>(sum));
+    dx[element] = T(static_cast<float>(sum / divisor));
   }
 };
 
+/// `divisor`: divides sums; a gradient of which no element is read repeatedly is no sum.
 template <class Row, int which, class T, class Launch>
-void binary_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+void binary_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch,
+                     double divisor = 1) {
   constexpr binary::Reads reads = which == 0 ? Row::first_reads : Row::second_reads;
   const Shape &x = kernel.differentiated(), &y = kernel.y;
   const T* dy = call.read<T>(call.reads.size() - 1);
@@ -203,7 +206,7 @@ void binary_gradient(const Kernel& kernel, const KernelCall& call, const Launch&
                                                                        more(Axis::H),
                                                                        more(Axis::D),
                                                                        sums});
-  launch(plan.elements, BinaryGradientSum<T>{plan, sums, dx});
+  launch(plan.elements, BinaryGradientSum<T>{plan, sums, dx, divisor});
 }
 
 template <class T, class Launch>

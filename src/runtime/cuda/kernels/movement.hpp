@@ -1,9 +1,10 @@
 #pragma once
-// Packing and unpacking of halos, copies, fills and conversions between types. Copies move packs of
-// sixteen bytes where all offsets and lengths are multiples of a pack.
+// Packing and unpacking of halos, copies, rearrangements, fills and conversions between types.
+// Copies move packs of sixteen bytes where all offsets and lengths are multiples of a pack.
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
+#include "runtime/cuda/kernels/support/places.hpp"
 #include "runtime/device/fill_pattern.hpp"
 #include "runtime/device/kernel_call.hpp"
 
@@ -142,6 +143,36 @@ template <class Launch>
 void convert(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   kernel.type == DataType::F16 ? convert_all<float, Float16>(kernel.y.elements(), call, launch)
                                : convert_all<float, Bfloat16>(kernel.y.elements(), call, launch);
+}
+
+/// Writes each element from its origin (model/network/functions/rearrangement.hpp).
+template <class T>
+struct RearrangeWork {
+  Rearrangement by;
+  bool backward;
+  Shape written, read;
+  const T* from;
+  T* to;
+
+  template <int width>
+  SP_DEVICE void run(const Place& at) const {
+    for (int k = 0; k < width; ++k) {
+      const Origin origin =
+          origin_of(by, backward, written, read, at.channel + k, {at.d, at.h, at.w});
+      const auto& [d, h, w] = origin.position;
+      to[at.element + k] =
+          origin.inside ? from[row_of(read, at.n, d, h, w) + origin.channel] : T(0.0F);
+    }
+  }
+};
+template <class T, class Launch>
+void rearrange(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const bool backward = kernel.kind == KernelKind::RearrangeBackward;
+  const Shape &written = backward ? kernel.x : kernel.y, &read = backward ? kernel.y : kernel.x;
+  T* to = call.write<T>(0);
+  for_places(
+      launch, written, {to},
+      RearrangeWork<T>{kernel.as<Rearrangement>(), backward, written, read, call.read<T>(0), to});
 }
 
 }  // namespace stratplan::cuda_kernels

@@ -11,6 +11,7 @@ struct Math {
   static SP_DEVICE float exp(float x) { return std::exp(x); }
   static SP_DEVICE float expm1(float x) { return std::expm1(x); }
   static SP_DEVICE float log1p(float x) { return std::log1p(x); }
+  static SP_DEVICE float log(float x) { return std::log(x); }
   static SP_DEVICE float tanh(float x) { return std::tanh(x); }
   static SP_DEVICE float erf(float x) { return std::erf(x); }
   static SP_DEVICE float sqrt(float x) { return std::sqrt(x); }

@@ -15,6 +15,7 @@
 #include "runtime/cuda/kernels/optimizer.hpp"
 #include "runtime/cuda/kernels/pointwise.hpp"
 #include "runtime/cuda/kernels/pooling.hpp"
+#include "runtime/cuda/kernels/reduction.hpp"
 #include "runtime/cuda/kernels/softmax.hpp"
 #include "runtime/cuda/kernels/upsampling.hpp"
 
@@ -33,6 +34,10 @@ bool run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case AveragePoolBackward: average_pool_backward<T>(kernel, call, launch); break;
     case SpatialMeanForward: spatial_mean_forward<T>(kernel, call, launch); break;
     case SpatialMeanBackward: spatial_mean_backward<T>(kernel, call, launch); break;
+    case ReduceForward: reduce_forward<T>(kernel, call, launch); break;
+    case ReduceBackward: reduce_backward<T>(kernel, call, launch); break;
+    case RearrangeForward:
+    case RearrangeBackward: rearrange<T>(kernel, call, launch); break;
     case BatchNormStatistics: batch_norm_statistics<T>(kernel, call, launch); break;
     case BatchNormForward: batch_norm_forward<T>(kernel, call, launch); break;
     case BatchNormBackwardSums: batch_norm_backward_sums<T>(kernel, call, launch); break;
@@ -125,6 +130,7 @@ inline Bytes workspace(const Kernel& kernel) {
     case Unscale: return SumPlan(one_set(kernel.y.elements()), 1, 1).workspace();
     case LocalResponseBackward: return local_response_workspace(kernel);
     case BinaryBackward: return RepeatedSum(kernel).workspace();
+    case ReduceForward: return reduce_workspace(kernel);
     default: return {0};
   }
 }
