@@ -6,6 +6,7 @@
 
 commands.md     `--help` of every command and subcommand
 files.md        schemas/*.schema.json
+operators.md    `stratplan import --operators`
 exit-codes.md   the names in `stratplan --help`, and the comments of `enum class ExitCode`
 """
 
@@ -211,6 +212,45 @@ def commands(program):
         "what `--help` of each command prints",
         "Every command also has `-h`, `--help`, which prints what stands here.",
         *filter(None, describe([])),
+    )
+
+
+# ---------------------------------------------------------------- operators
+
+
+def operators(program):
+    run = subprocess.run(
+        [program, "import", "--operators", "--json"], capture_output=True, text=True, timeout=60
+    )
+    rows = json.loads(run.stdout)
+    splits = {layer["kind"]: layer["splits"] for row in rows for layer in row["layers"]}
+    return page(
+        "Operators",
+        "what `stratplan import --operators` prints",
+        "Every kind of layer runs on the back ends reference, cpu and cuda, and is priced and "
+        "verified. A view without a layer of its own becomes one where its elements are moved.",
+        table(
+            ["operator of ONNX", "from operator set", "becomes"],
+            [
+                [
+                    row["operator"],
+                    str(row["since"]),
+                    ", ".join(code(layer["kind"]) for layer in row["layers"]) or "its input",
+                ]
+                for row in rows
+            ],
+        ),
+        "## Splits",
+        "Dimensions along which a layer of the kind can be split. F and C split the same channels "
+        "in layers without weights. A layer may have too few elements for a split, or groups that a "
+        "split would cut; `plan` says so.",
+        table(
+            ["layer", "N", "C", "F", "D", "H", "W"],
+            [
+                [code(kind), *("yes" if dim in letters else "" for dim in "NCFDHW")]
+                for kind, letters in sorted(splits.items())
+            ],
+        ),
     )
 
 
@@ -442,6 +482,7 @@ def main():
         "commands.md": commands(program),
         "files.md": files(),
         "exit-codes.md": exit_codes(program),
+        "operators.md": operators(program),
     }
     stale = False
     for name, text in pages.items():

@@ -124,8 +124,10 @@ NetworkOverrides NetworkOptions::overrides() const {
   return result;
 }
 
-Network NetworkOptions::read() const {
-  Network network = read_network(source, overrides());
+Network NetworkOptions::read(bool accepts_opaque) const {
+  NetworkOverrides wanted = overrides();
+  wanted.accepts_opaque = accepts_opaque;
+  Network network = read_network(source, wanted);
   for (const std::string& decision : network.notes) note(fmt::format("{}: {}", source, decision));
   return network;
 }

@@ -30,7 +30,8 @@ struct NetworkOptions {
   NetworkOverrides overrides() const;
   /// Reads the network. Prints a note for each decision that was made in converting a file of
   /// another format, for example ONNX.
-  Network read() const;
+  /// `accepts_opaque`: see NetworkOverrides.
+  Network read(bool accepts_opaque = false) const;
 };
 
 /// Accepts whole numbers from 1.

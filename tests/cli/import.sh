@@ -71,6 +71,15 @@ check "layers have a valid name" grep -qa $'co\xef\xbf\xbd_' "$scratch/bytes.jso
 model "$scratch/unknown.onnx" ThresholdedRelu
 expect 3 'a node that no layer computes: activation \(ThresholdedRelu, opset 13\)$' sp plan "$scratch/unknown.onnx" -n 2 -b 4
 expect 0 "its time is about right" sp import -b 4 --treat-as-elementwise activation "$scratch/unknown.onnx" -o "$scratch/unknown.json"
+expect 0 "" sp plan "$scratch/unknown.json" -n 2 -o "$scratch/unknown-plan.json"
+for command in "run $scratch/unknown-plan.json" "predict $scratch/unknown-plan.json" "autotune $scratch/unknown.json -n 1"; do
+  expect 3 "at /opaque/0: the layer activation stands for a node ThresholdedRelu that no layer computes" sp $command
+done
+expect 0 "" sp import --operators
+check "operators are listed with their splits" grep -q "^Conv  *1  convolution (NCFDHW)$" "$scratch/stdout"
+expect 0 "" sp import --operators --json
+check "operators are listed as JSON" grep -q '"kind": "channel_shuffle"' "$scratch/stdout"
+expect 2 "MODEL is required" sp import --json
 model "$scratch/split.onnx" Split
 expect 3 'activation \(Split, opset 13\): it splits the samples of the batch$' sp plan "$scratch/split.onnx" -n 2 -b 4
 expect 3 "nowhere.onnx: can not be opened" sp plan nowhere.onnx -n 2

@@ -34,6 +34,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from unittest import mock
 
 try:
@@ -245,7 +246,9 @@ class Draw:
     def runtime(self):
         """Returns ONNX Runtime's outputs, from an export in evaluation mode."""
         path = self.folder / "evaluated.onnx"
-        torch.onnx.export(copy.deepcopy(self.module).eval(), self.x, str(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(copy.deepcopy(self.module).eval(), self.x, str(path))
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 1
         session = onnxruntime.InferenceSession(

@@ -13,6 +13,7 @@
 #include "model/base/text.hpp"
 #include "model/network/onnx.hpp"
 #include "report/import_report.hpp"
+#include "report/operator_table.hpp"
 #include "runtime/io/safetensors.hpp"
 
 namespace stratplan {
@@ -29,6 +30,7 @@ struct ImportOptions {
   std::string output;
   bool verbose = false;
   bool json = false;
+  bool operators = false;
 };
 
 const std::map<std::string, ImportedLoss> imported_losses{
@@ -106,12 +108,20 @@ void print(const ImportOptions& options, const Network& network, const ImportRep
     fmt::print("\n-o net.json writes the network, --weights net.safetensors its weights\n");
 }
 
+void print_operators(const ImportOptions& options) {
+  if (options.json)
+    fmt::print("{}\n", operators_as_json().dump(1));
+  else
+    fmt::print("{}", to_text(operator_table()));
+}
+
 void import_model(const ImportOptions& options) {
+  if (options.operators) return print_operators(options);
   const bool to_standard_output = options.output == "-";
   for (const std::string& file : {options.output, options.weights})
     if (file != "-") check_output(file);
   const ImportedModel model = import_onnx(request_of(options));
-  const Network network = read_imported(model, options.model);
+  const Network network = read_imported(model, options.model, {.accepts_opaque = true});
   for (const std::string& decision : network.notes)
     note(fmt::format("{}: {}", options.model, decision));
   if (!options.weights.empty()) write_weights(options.weights, model.weights);
@@ -148,7 +158,7 @@ void add_import(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command = program.add_subcommand(
       "import", "Convert an ONNX model to network.json, and its weights to a safetensors file");
-  command->add_option("MODEL", options->model, "an .onnx file")->required();
+  command->add_option("MODEL", options->model, "an .onnx file");
   command
       ->add_option("-b,--batch", options->batch,
                    "samples per step over all ranks; default: as in the model")
@@ -177,18 +187,25 @@ void add_import(CLI::App& program, const CommandLine&) {
   add_pattern("--trainable", options->trainable, "these tensors are parameters to train");
   add_pattern("--freeze", options->frozen, "these tensors are parameters that keep their values");
   command
-      ->add_option("--treat-as-elementwise", options->element_wise,
-                   "name of a node with an unknown operator. It is planned as if the operator were "
-                   "element-wise, so its values will be wrong. The option may be given again")
+      ->add_option(
+          "--treat-as-elementwise", options->element_wise,
+          "name of a node with an unknown operator. It is planned as if the operator were "
+          "element-wise, so its values will be wrong and plan alone takes the network. The "
+          "option may be given again")
       ->allow_extra_args(false);  // the argument after the node's name may be MODEL
   command->add_option("--weights", options->weights,
                       "also write the model's weights to this safetensors file");
   command->add_option("-o,--output", options->output,
                       "write network.json to this file, or to standard output if it is -");
   command->add_flag("--verbose", options->verbose, "list all parameters, not only unusual ones");
+  command->add_flag("--operators", options->operators,
+                    "print the operators that are imported, and the layers that they become");
   add_json(*command, options->json);
   command->footer(import_footer);
-  command->callback([options] { import_model(*options); });
+  command->callback([options] {
+    if (options->model.empty() && !options->operators) throw CLI::RequiredError("MODEL");
+    import_model(*options);
+  });
 }
 
 }  // namespace stratplan

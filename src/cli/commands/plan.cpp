@@ -248,7 +248,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
   if (!options.uniform.empty())
     parse_decomposition(options.uniform);  // reports a usage error before any other error
-  const Network network = options.network.read();
+  const Network network = options.network.read(true);
   planning.execution = options.execution.execution(network);
   planning.free = options.execution.free(options.network.optimizer);
   planning.front = options.pareto;

@@ -120,6 +120,9 @@ Json document_of(const Graph& graph, const Model& model, const ParameterTable& p
     document["layers"].push_back(layer_of(graph, i, parameters, momentum));
   if (Json described = parameters.described(); !described.empty())
     document["parameters"] = std::move(described);
+  for (const Draft& draft : graph.drafts)
+    if (!draft.opaque.empty())
+      document["opaque"].push_back({{"layer", draft.name}, {"operator", printable(draft.opaque)}});
   if (!buffers.empty()) document["buffers"] = buffers;
   return document;
 }

@@ -394,6 +394,13 @@ Constant fold_binary(const Node& node, const Inputs& inputs, Constants&) {
     result = binary(node.op(), result, operand(inputs, i));
   return result;
 }
+/// The limits of Clip may be left out.
+Constant fold_clip(const Node&, const Inputs& inputs, Constants&) {
+  Constant result = operand(inputs, 0);
+  if (inputs.size() > 1 && inputs[1]) result = binary("Max", result, *inputs[1]);
+  if (inputs.size() > 2 && inputs[2]) result = binary("Min", result, *inputs[2]);
+  return result;
+}
 Constant fold_unary(const Node& node, const Inputs& inputs, Constants&) {
   return unary(node.op(), operand(inputs, 0));
 }
@@ -475,6 +482,7 @@ const std::map<std::string, Folding>& foldings() {
       {"Mod", fold_binary},
       {"Min", fold_binary},
       {"Max", fold_binary},
+      {"Clip", fold_clip},
       {"Equal", fold_binary},
       {"Less", fold_binary},
       {"Greater", fold_binary},

@@ -1,8 +1,10 @@
 #include "interop/onnx/graph.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "model/base/error.hpp"
 #include "model/network/limits.hpp"
@@ -125,9 +127,95 @@ Tensor Graph::tensor(const std::string& name, bool as_channels_last) {
   need(found != values_.end(),
        fmt::format("it reads {}, which no node makes", name.empty() ? "an omitted input" : name));
   const auto* tensor = std::get_if<Tensor>(&found->second);
+  need(!stacks_.contains(name),
+       fmt::format("it reads {}, tensors that are stacked along a new axis", name));
   need(tensor != nullptr,
        fmt::format("it reads the constant {} where it needs a layer's output", name));
   return *tensor;
+}
+
+Tensor Graph::settled(const std::string& name) {
+  const Tensor found = tensor(name);
+  if (found.view.empty() && found.unrepeated.empty()) return found;
+  auto made = found.view.empty() ? found : moved(name, found, found.view);
+  need(made.has_value(), fmt::format("its input {} of extents ({}) has its elements in an order "
+                                     "that no layer makes",
+                                     name, fmt::join(found.dims, ", ")));
+  define(name, made->unrepeated.empty() ? *made : repeated(name, *made));
+  return tensor(name);
+}
+
+std::optional<Tensor> Graph::moved(const std::string& name, const Tensor& from,
+                                   const Factors& factors) {
+  const std::size_t rank = from.dims.size();
+  const auto axes = factors_by_axis(factors, from.dims);
+  if (!axes || rank < 2 || rank > axis_count) return {};
+  for (const bool last : {false, true}) {
+    std::array<Factors, 3> positions;
+    for (std::size_t i = 2; i < rank; ++i) positions[3 + i - rank] = (*axes)[last ? i - 1 : i];
+    const auto layer = rearranging_layer(shape(from), (*axes)[last ? rank - 1 : 1], positions);
+    const auto unused =
+        layer ? std::count_if(layer->block.begin(),
+                              layer->block.end() - static_cast<std::ptrdiff_t>(spatial_axes_),
+                              [](auto block) { return block > 1; })
+              : 0;
+    if (!layer || unused > 0) continue;  // a 2-D network has no depth
+    Json attributes = layer->attributes;
+    if (layer->kind != LayerKind::ChannelShuffle)
+      attributes["block"] = std::vector<std::int64_t>(
+          layer->block.end() - static_cast<std::ptrdiff_t>(spatial_axes_), layer->block.end());
+    Tensor made = add({name, layer->kind, {from.draft}, layer->output, attributes}, rank);
+    made.dims = from.dims;
+    made.channels_last = last;
+    made.unrepeated = from.unrepeated;
+    return made;
+  }
+  return {};
+}
+
+/// Returns the tensor with positions repeated by an enlargement, and channels by a concatenation.
+Tensor Graph::repeated(const std::string& name, Tensor tensor) {
+  const auto fail = [&] {
+    return Inexpressible{
+        fmt::format("its input {} is repeated along axes that are not those of a layer", name)};
+  };
+  const Extents wanted = std::exchange(tensor.dims, std::exchange(tensor.unrepeated, {}));
+  const auto rank = std::ssize(wanted);
+  const auto at = static_cast<std::size_t>(tensor.channels_last ? rank - 1 : 1);
+  if (rank < 2 || tensor.dims[at] != shape(tensor)[Axis::C]) throw fail();
+  Shape output = shape(tensor);
+  std::vector<std::int64_t> scale(3, 1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::ptrdiff_t axis = rank - (tensor.channels_last ? 4 : 3) + std::ptrdiff_t(i);
+    const bool has = axis >= (tensor.channels_last ? 1 : 2);
+    const std::int64_t own = has ? tensor.dims[static_cast<std::size_t>(axis)] : 1;
+    if (own != output.extent[2 + i]) throw fail();
+    if (has) scale[i] = wanted[static_cast<std::size_t>(axis)] / own;
+    output.extent[2 + i] *= scale[i];
+  }
+  scale.erase(scale.begin(), scale.end() - static_cast<std::ptrdiff_t>(spatial_axes_));
+  if (output != shape(tensor))
+    tensor.draft =
+        add({name, LayerKind::Upsample, {tensor.draft}, output, {{"scale", scale}}}, 2).draft;
+  if (const std::int64_t copies = wanted[at] / tensor.dims[at]; copies > 1) {
+    output[Axis::C] *= copies;
+    const std::vector<std::size_t> inputs(static_cast<std::size_t>(copies), tensor.draft);
+    tensor.draft = add({name, LayerKind::Concat, inputs, output}, 2).draft;
+  }
+  tensor.dims = wanted;
+  tensor.alone = true;
+  return tensor;
+}
+
+Stack Graph::stack(const std::string& name) const {
+  const auto found = stacks_.find(name);
+  return found == stacks_.end() ? Stack{} : found->second;
+}
+
+void Graph::define_stack(const std::string& name, Stack stack) {
+  for (Tensor& tensor : stack.tensors) tensor.alone = false;
+  values_.insert_or_assign(name, stack.tensors.front());
+  stacks_.insert_or_assign(name, std::move(stack));
 }
 
 std::optional<Constant> Graph::constant(const std::string& name) const {

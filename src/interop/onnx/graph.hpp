@@ -11,6 +11,7 @@
 #include "interop/onnx/constant.hpp"
 #include "interop/onnx/decisions.hpp"
 #include "interop/onnx/model.hpp"
+#include "interop/onnx/view.hpp"
 #include "model/base/json/json.hpp"
 #include "model/network/layer.hpp"
 #include "model/network/onnx.hpp"
@@ -45,6 +46,7 @@ struct Draft {
   std::vector<Parameter> parameters{};
   std::optional<Fixed> fixed{};            ///< in a layer that combines its input with constants
   std::optional<bool> batch_statistics{};  ///< in a batch normalization: how the model exports it
+  std::string opaque{};        ///< the operator of a node for which the layer only stands
   bool is_arithmetic = false;  ///< whether the layer adds or multiplies by constants or parameters
   bool learned = false;  ///< whether this layer or one before has trainable or frozen parameters
 
@@ -52,8 +54,8 @@ struct Draft {
   Parameter* find(const std::string& role);
 };
 
-/// A tensor of the model that holds a layer's output. It may be reshaped or have its channels last,
-/// but no element is moved otherwise. Examples of `dims`:
+/// A tensor of the model that holds a layer's output. It may be reshaped or have its channels last.
+/// Unless it is a view (view.hpp), no element is moved otherwise. Examples of `dims`:
 ///   (N, C, H, W)     an image
 ///   (N, C, H * W)    positions joined, channels apart
 ///   (N, C * H * W)   flat
@@ -63,6 +65,16 @@ struct Tensor {
   Extents dims;
   bool channels_last = false;
   bool alone = true;  ///< at most one node reads the layer's output
+  Factors view{};     ///< the order of the elements; empty: that of the layer
+  /// In a tensor that the model repeats along axes of extent 1: its extents before that. A layer
+  /// repeats the elements, unless the node that reads the tensor repeats them itself.
+  Extents unrepeated{};
+};
+
+/// Tensors of one shape that a model stacks along a new axis, which their `dims` lack.
+struct Stack {
+  std::vector<Tensor> tensors;
+  std::size_t axis = 0;
 };
 
 /// Returns `text` as UTF-8 without control characters, for JSON and terminals.
@@ -82,12 +94,23 @@ class Graph {
   }  ///< the first extent of every tensor: the model's batch, or 1 if the model leaves it open
   bool batch_is_open() const { return batch_is_open_; }
   std::size_t spatial_axes() const { return spatial_axes_; }  ///< 2 or 3, for all layers
-  const Shape& shape(const Tensor& tensor) const { return drafts[tensor.draft].output; }
+  /// By value, because layers that are added later move the drafts.
+  Shape shape(const Tensor& tensor) const { return drafts[tensor.draft].output; }
 
   /// Returns the model's tensor of this name. A graph input becomes a layer on its first use; with
   /// `as_channels_last`, the last axis of that input is its channels. Throws Inexpressible if the
   /// name is unknown or a constant, and InputError if an extent of a graph input is open.
   Tensor tensor(const std::string& name, bool as_channels_last = false);
+  /// Returns the model's tensor of this name with its elements where `dims` says. If it is a view
+  /// or is repeated, a layer is added that moves or repeats its elements.
+  Tensor settled(const std::string& name);
+  /// Adds a layer that moves the output of the layer of `from`, whose elements lie in the order of
+  /// `factors`, to an image of the extents of `from`. Returns nothing if no layer does.
+  std::optional<Tensor> moved(const std::string& name, const Tensor& from, const Factors& factors);
+  /// Returns the tensors that the model stacks along a new axis; none if the model's tensor of this
+  /// name is no such stack. Only a reduction along that axis can read it.
+  Stack stack(const std::string& name) const;
+  void define_stack(const std::string& name, Stack stack);
   std::optional<Constant> constant(const std::string& name) const;
   bool knows(const std::string& name) const {
     return values_.contains(name) || is_unused_input(name);
@@ -122,6 +145,7 @@ class Graph {
 
  private:
   Tensor make_input(const GraphInput& input, bool as_channels_last);
+  Tensor repeated(const std::string& name, Tensor tensor);
   std::vector<std::int64_t> asked_size(const GraphInput& input) const;
   const Model& model_;
   const ImportRequest& request_;
@@ -129,6 +153,7 @@ class Graph {
   Decisions& decisions_;
   std::map<std::string, GraphInput> inputs_;
   std::map<std::string, std::variant<Constant, Tensor>> values_;
+  std::map<std::string, Stack> stacks_;
   std::map<std::string, std::string> constant_readers_;  ///< by initializer: a node's name
   std::set<std::string> names_;
   std::map<std::string, int> copies_;  ///< by name: the last number that add() appended to it

@@ -254,13 +254,26 @@ class Importer : public std::enable_shared_from_this<Importer> {
 
   // ---------------------------------------------------------------- the whole network
 
+  Tensor settled_output(const std::string& output) {
+    try {
+      const Tensor end = graph_.settled(output);
+      // Positions that the model takes for channels become channels.
+      if (end.channels_last || end.dims.size() < 3 || end.dims[1] == 1 ||
+          graph_.shape(end)[Axis::C] > 1)
+        return end;
+      return graph_.moved(output, end, whole_factors(graph_.shape(end), false)).value_or(end);
+    } catch (const Inexpressible& why) {
+      throw InputError(request_.file, "", "the model's output: " + why.reason);
+    }
+  }
+
   void add_loss(const LossOfOutput& asked) {
     const auto constant = graph_.constant(asked.output);
     if (constant)
       throw InputError(
           request_.file, "",
           fmt::format("the output {} is a constant, so there is nothing to train", asked.output));
-    const Tensor end = graph_.tensor(asked.output);
+    const Tensor end = settled_output(asked.output);
     const Draft& last = graph_.drafts[end.draft];
     const Draft* scores = &last;
     while (keeps_scores(*scores, graph_.drafts.front())) scores = &graph_.drafts[scores->inputs[0]];

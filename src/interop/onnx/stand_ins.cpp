@@ -15,7 +15,6 @@ bool keeps_extents(const Node& node) {
                                          "InstanceNormalization",
                                          "BatchNormalization",
                                          "LRN",
-                                         "Erf",
                                          "Sin",
                                          "Cos",
                                          "Tan",
@@ -24,13 +23,10 @@ bool keeps_extents(const Node& node) {
                                          "Atan",
                                          "Sinh",
                                          "Cosh",
-                                         "Log",
                                          "Round",
                                          "Sign",
                                          "Ceil",
                                          "Floor",
-                                         "Neg",
-                                         "Reciprocal",
                                          "Not",
                                          "ThresholdedRelu",
                                          "Shrink",
@@ -71,7 +67,7 @@ std::optional<Tensor> StandIns::first_computed(const Node& node,
   for (int i = 0; i < node.inputs(); ++i) {
     const std::string& name = node.input(i);
     if (!varying.contains(name) || !graph_.knows(name) || graph_.constant(name) ||
-        graph_.is_unused_input(name))
+        graph_.is_unused_input(name) || !graph_.stack(name).tensors.empty())
       continue;
     Tensor tensor = graph_.tensor(name);
     tensor.alone = false;

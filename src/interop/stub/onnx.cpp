@@ -13,6 +13,8 @@ ImportedModel import_onnx(const ImportRequest& request) {
                          "libonnx-dev), or import the model where stratplan was built with them");
 }
 
+std::vector<ImportedOperator> imported_operators() { return {}; }
+
 bool onnx_built() { return false; }
 
 }  // namespace stratplan

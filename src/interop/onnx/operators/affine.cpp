@@ -193,6 +193,10 @@ Tensor with_constants(const Operation& op, Tensor x, const Fixed& by) {
     maker.fixed->factor = combined(maker.fixed->factor, by.factor, std::multiplies<>());
     maker.fixed->summand = combined(combined(maker.fixed->summand, by.factor, std::multiplies<>()),
                                     by.summand, std::plus<>());
+    if (all(maker.fixed->factor, 1) && all(maker.fixed->summand, 0)) {
+      x.draft = maker.inputs[0];  // 2 x / 2, say: nothing reads the layer then
+      x.alone = false;
+    }
     return x;
   }
   Draft draft{op.node.name(), PointwiseFunction::Linear, {x.draft}, op.graph.shape(x)};
@@ -240,7 +244,8 @@ bool reads_one_constant(const Operation& op) {
 
 void with_constant(const Operation& op) {
   const int side = op.is_constant(0) ? 0 : 1;
-  const Tensor x = op.tensor(1 - side);
+  const bool of_channels = op.constant(side).elements() > 1;
+  const Tensor x = of_channels ? op.with_channels(1 - side) : op.tensor(1 - side);
   const Operand operand{side, x, per_channel(op, op.constant(side), x), op.node.input(side)};
   need(op.node.op() != "Div" || side == 1,
        "expected a constant as the divisor, found a computed tensor");

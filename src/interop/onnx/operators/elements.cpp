@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -11,56 +12,6 @@
 #include "interop/onnx/operators/operators.hpp"
 
 namespace stratplan::interop {
-namespace {
-
-/// Returns the layer's shape if each axis of the tensor x is one axis of the layer, else nothing.
-std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
-  if (x.dims.size() < 2 || x.dims.size() > axis_count) return {};
-  Shape shape;
-  shape[Axis::N] = op.graph.shape(x)[Axis::N];
-  std::size_t axis = axis_count;
-  for (std::size_t i = x.dims.size(); i-- > 1;)
-    (i == op.channel_axis(x) ? shape[Axis::C] : shape.extent[--axis]) = x.dims[i];
-  return shape == op.graph.shape(x) ? std::optional(shape) : std::nullopt;
-}
-
-/// Adds a layer that applies `function` to the node's two inputs. Along any axis but the samples',
-/// an input of extent 1 is broadcast.
-void of_two(const Operation& op, BinaryFunction function) {
-  const Tensor a = op.tensor(0), b = op.tensor(1);
-  const std::optional<Shape> of_a = axis_by_axis(op, a), of_b = axis_by_axis(op, b);
-  const bool alike = a.dims == b.dims && op.graph.shape(a) == op.graph.shape(b);
-  need(a.channels_last == b.channels_last && a.dims.size() == b.dims.size() &&
-           (alike || (of_a && of_b)),
-       fmt::format("its inputs' axes do not correspond: ({}) and ({})", fmt::join(a.dims, ", "),
-                   fmt::join(b.dims, ", ")));
-  Tensor made = a;
-  for (std::size_t i = 0; i < a.dims.size(); ++i) {
-    need(a.dims[i] == b.dims[i] || (i > 0 && std::min(a.dims[i], b.dims[i]) == 1),
-         fmt::format("the extents {} and {} along one axis cannot be broadcast", a.dims[i],
-                     b.dims[i]));
-    made.dims[i] = std::max(a.dims[i], b.dims[i]);
-  }
-  Shape output = op.graph.shape(a);
-  for (const Axis axis : all_axes) output[axis] = std::max(output[axis], op.graph.shape(b)[axis]);
-  Draft draft{op.node.name(), function, {a.draft, b.draft}, output};
-  made.draft = op.graph.add(std::move(draft), 2).draft;
-  made.alone = true;
-  op.output(made);
-}
-
-std::vector<Tensor> all_alike(const Operation& op) {
-  std::vector<Tensor> inputs;
-  for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
-  for (const Tensor& x : inputs)
-    need(x.dims == inputs[0].dims && x.channels_last == inputs[0].channels_last &&
-             op.graph.shape(x) == op.graph.shape(inputs[0]),
-         fmt::format("its inputs must have equal shapes, but these are ({}) and ({})",
-                     fmt::join(inputs[0].dims, ", "), fmt::join(x.dims, ", ")));
-  return inputs;
-}
-
-}  // namespace
 
 std::optional<PointwiseFunction> pointwise_function(const Node& node) {
   const auto is_row = [&](PointwiseFunction function) {
@@ -82,13 +33,13 @@ void pointwise(const Operation& op) {
          fmt::format("its attribute {} is {}, expected at least {}", onnx, value, least));
     attributes[std::string(name)] = value;
   }
-  op.point_wise(function, {op.tensor(0)}, attributes);
+  op.point_wise(function, {op.any(0)}, attributes);
 }
 
-void identity(const Operation& op) { op.output(op.tensor(0)); }
+void identity(const Operation& op) { op.output(op.any(0)); }
 
 void prelu(const Operation& op) {
-  const Tensor x = op.tensor(0);
+  const Tensor x = op.with_channels(0);
   const Constant slope = op.constant(1);
   const std::int64_t channels = op.channels(x);
   const bool first =
@@ -109,7 +60,7 @@ void clip(const Operation& op) {
   if (high && *high < none * 0.999) attributes["max"] = *high;
   need(!low || !high || *low <= *high, "its minimum is above its maximum");
   if (attributes.empty()) return identity(op);
-  op.point_wise(PointwiseFunction::Clip, {op.tensor(0)}, attributes);
+  op.point_wise(PointwiseFunction::Clip, {op.any(0)}, attributes);
 }
 
 bool is_over_channels(const Operation& op) {
@@ -125,8 +76,15 @@ bool is_over_channels(const Operation& op) {
 
 void softmax(const Operation& op) {
   need(op.node.op() == "Softmax", "a LogSoftmax is possible only at the model's end");
-  need(is_over_channels(op), "expected a softmax over the channels alone, found other axes");
-  op.point_wise(LayerKind::Softmax, {op.tensor(0)});
+  const Tensor x = op.any(0);
+  if (x.view.empty() && x.unrepeated.empty() && is_over_channels(op))
+    return op.point_wise(LayerKind::Softmax, {x});
+  const auto rank = std::ssize(x.dims);
+  const std::int64_t axis =
+      from_front({op.node.integer("axis", op.opset >= 13 ? -1 : 1)}, x.dims.size())[0];
+  need(axis > 0 && (op.opset >= 13 || axis + 1 == rank),
+       "expected a softmax along one axis of each sample");
+  softmax_along(op, x.unrepeated.empty() ? x : op.tensor(0), axis);
 }
 
 void dropout(const Operation& op) {
@@ -134,111 +92,115 @@ void dropout(const Operation& op) {
   need(ratio >= 0 && ratio < 1,
        fmt::format("expected a ratio of at least 0 and below 1, found {}", ratio));
   if (ratio == 0) return identity(op);
-  op.point_wise(LayerKind::Dropout, {op.tensor(0)}, {{"probability", ratio}});
+  op.point_wise(LayerKind::Dropout, {op.any(0)}, {{"probability", ratio}});
 }
 
-void add(const Operation& op) {
-  if (op.node.inputs() == 1) return identity(op);
-  if (reads_one_constant(op)) return with_constant(op);
-  op.point_wise(LayerKind::Add, all_alike(op));
+/// Whole exponents are products, since x may be negative. Other exponents need x above 0, as they
+/// do in the model.
+void power(const Operation& op) {
+  const std::optional<double> exponent = op.scalar("", 1);
+  need(exponent && std::isfinite(*exponent), "expected a constant as the exponent");
+  const Tensor x = op.any(0);
+  const double whole = std::abs(*exponent);
+  constexpr double most_factors = 8;
+  if (*exponent == 0.5) return op.point_wise(PointwiseFunction::Sqrt, {x});
+  if (whole != std::floor(whole) || whole > most_factors || whole == 0)
+    return op.point_wise(PointwiseFunction::Power, {x}, {{"exponent", *exponent}});
+  const Shape& shape = op.graph.shape(x);
+  Tensor product = x;
+  if (whole > 1) product.draft = op.made(PointwiseFunction::Square, {x}, shape).draft;
+  for (double factors = 2; factors < whole; ++factors)
+    product.draft = op.made(BinaryFunction::Multiply, {product, x}, shape).draft;
+  product.alone = product.alone && whole == 1;
+  if (*exponent < 0) return op.point_wise(PointwiseFunction::Reciprocal, {product});
+  op.output(product);
 }
 
-void subtract(const Operation& op) {
-  if (reads_one_constant(op)) return with_constant(op);
-  of_two(op, BinaryFunction::Subtract);
-}
+/// Neg.
+void negative(const Operation& op) { op.output(with_constants(op, op.any(0), {{-1}, {0}})); }
 
 namespace {
 
-/// A pointwise function that ONNX models may express as x times a chain of other functions of x.
-struct Gated {
-  PointwiseFunction function;
-  std::vector<LayerType> of_x;  ///< the chain, its last function first
-};
-
-/// Whether `draft` is the HardSigmoid in HardSwish: max(0, min(1, x / 6 + 1 / 2)).
-bool gates_hard_swish(const Draft& draft) {
-  const auto is = [&](const char* name, double value) {
-    return std::abs(draft.attributes.value(name, 0.0) - value) < 1e-6;
-  };
-  return is("alpha", 1.0 / 6) && is("beta", 0.5);
-}
-
-/// Whether `gate` is the chain gated.of_x of functions of x, with the constants that gated.function
-/// implies.
-bool leads_to(const Graph& graph, const Tensor& x, const Tensor& gate, const Gated& gated) {
-  std::size_t at = gate.draft;
-  for (const LayerType& type : gated.of_x) {
-    const Draft& draft = graph.drafts[at];
-    if (draft.type != type || draft.inputs.size() != 1) return false;
-    if (type == PointwiseFunction::HardSigmoid && !gates_hard_swish(draft)) return false;
-    at = draft.inputs[0];
+/// Returns the inputs, of which all axes but `axis` are equal.
+std::vector<Tensor> inputs_along(const Operation& op, std::size_t& axis) {
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.with_channels(i));
+  const Tensor& first = inputs[0];
+  axis = static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
+  for (const Tensor& x : inputs) {
+    Extents dims = x.dims;
+    need(dims.size() == first.dims.size() && x.channels_last == first.channels_last,
+         "its inputs' axes do not correspond");
+    dims[axis] = first.dims[axis];
+    need(dims == first.dims, "the tensors to concatenate differ in more than one axis");
   }
-  return at == x.draft && x.dims == gate.dims;
+  return inputs;
 }
 
-std::optional<PointwiseFunction> gated_function(const Graph& graph, const Tensor& x,
-                                                const Tensor& gate) {
-  using enum PointwiseFunction;
-  static const std::vector<Gated> all{
-      {Square, {}}, {Silu, {Sigmoid}}, {HardSwish, {HardSigmoid}}, {Mish, {Tanh, Softplus}}};
-  for (const Gated& gated : all)
-    if (leads_to(graph, x, gate, gated)) return gated.function;
-  return {};
+/// Whether the axis holds channels, and no axis before it but the samples' holds anything. Another
+/// tensor's channels can then follow, as if the axis were that of all channels.
+bool leads_channels(const Operation& op, const Tensor& x, std::size_t axis) {
+  if (x.channels_last) return op.keeps_channels(x) && axis == op.channel_axis(x);
+  const std::vector<Factors> axes = op.factors(x);
+  const auto is_empty = [](const Factors& factors) { return factors.empty(); };
+  return std::all_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(axis), is_empty) &&
+         std::ranges::all_of(axes[axis],
+                             [](const Factor& factor) { return factor.axis == Axis::C; });
+}
+
+/// Defines the output as the stacks one behind the other.
+void concatenate_stacks(const Operation& op) {
+  Stack all;
+  for (int i = 0; i < op.node.inputs(); ++i) {
+    const Stack stack = op.graph.stack(op.node.input(i));
+    need(!stack.tensors.empty() && op.node.integer("axis", 1) == 0,
+         "expected tensors that are stacked along the first axis");
+    all.tensors.insert(all.tensors.end(), stack.tensors.begin(), stack.tensors.end());
+  }
+  for (const Tensor& tensor : all.tensors)
+    need(op.graph.shape(tensor) == op.graph.shape(all.tensors[0]) &&
+             tensor.dims == all.tensors[0].dims,
+         "expected stacked tensors of one shape");
+  op.graph.define_stack(op.node.output(0), std::move(all));
+}
+
+/// Defines the output as a stack of the inputs, if they hold nothing along the axis. Returns
+/// whether they do.
+bool stacks(const Operation& op, std::vector<Tensor> inputs, std::size_t axis) {
+  for (Tensor& x : inputs) {
+    if (op.is_image(x) || x.dims[axis] != 1 || op.graph.shape(x) != op.graph.shape(inputs[0]))
+      return false;
+    x.dims.erase(x.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  }
+  op.graph.define_stack(op.node.output(0), {std::move(inputs), axis});
+  return true;
 }
 
 }  // namespace
 
-void multiply(const Operation& op) {
-  if (reads_one_constant(op)) return with_constant(op);
-  const Tensor a = op.tensor(0), b = op.tensor(1);
-  for (const auto& [x, gate] : {std::pair{a, b}, {b, a}})
-    if (const auto function = gated_function(op.graph, x, gate))
-      return op.point_wise(*function, {x});
-  of_two(op, BinaryFunction::Multiply);
-}
-
-void power(const Operation& op) {
-  const std::optional<double> exponent = op.scalar("", 1);
-  need(exponent && (*exponent == 2 || *exponent == 1 || *exponent == 0.5),
-       "expected the constant 2, 1 or 0.5 as the exponent");
-  if (*exponent == 1) return identity(op);
-  op.point_wise(*exponent == 2 ? PointwiseFunction::Square : PointwiseFunction::Sqrt,
-                {op.tensor(0)});
-}
-
-void divide(const Operation& op) {
-  need(reads_one_constant(op), "expected a constant as the divisor, found a computed tensor");
-  with_constant(op);
-}
-
 void concat(const Operation& op) {
+  if (!op.graph.stack(op.node.input(0)).tensors.empty()) return concatenate_stacks(op);
   if (op.node.inputs() == 1) return identity(op);
-  std::vector<Tensor> inputs;
-  for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
-  const Tensor& first = inputs[0];
-  const auto axis =
-      static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
-  if (!op.keeps_channels(first) || op.channel_axis(first) != axis)
-    return concat_positions(op, inputs, axis);
-  Shape output = op.graph.shape(first);
+  std::size_t axis = 0;
+  const std::vector<Tensor> inputs = inputs_along(op, axis);
+  need(axis > 0, "it joins samples");
+  if (!std::ranges::all_of(inputs, [&](const Tensor& x) { return leads_channels(op, x, axis); })) {
+    if (!stacks(op, inputs, axis)) concat_positions(op, inputs, axis);
+    return;
+  }
+  Shape output = op.graph.shape(inputs[0]);
   output[Axis::C] = 0;
-  Draft draft{op.node.name(), LayerKind::Concat, {}, {}};
   for (const Tensor& x : inputs) {
-    need(op.keeps_channels(x) && op.channel_axis(x) == axis &&
-             x.channels_last == first.channels_last,
-         "expected a concatenation along the channels, found another axis");
-    Shape expected = op.graph.shape(first);
+    Shape expected = op.graph.shape(inputs[0]);
     expected[Axis::C] = op.channels(x);
     need(op.graph.shape(x) == expected,
          "the tensors to concatenate differ in more than their channels");
     output[Axis::C] += op.channels(x);
-    draft.inputs.push_back(x.draft);
   }
-  draft.output = output;
-  Tensor made = first;
-  made.draft = op.graph.add(std::move(draft), 2).draft;
-  made.dims[axis] = output[Axis::C];
+  Tensor made = inputs[0];
+  made.draft = op.made(LayerKind::Concat, inputs, output).draft;
+  made.dims[axis] = 0;
+  for (const Tensor& x : inputs) made.dims[axis] += x.dims[axis];
   made.alone = true;
   op.output(made);
 }
@@ -254,6 +216,7 @@ void element_wise(const Operation& op) {
   const bool joins_them = inputs.size() > 1 && std::all_of(inputs.begin(), inputs.end(), alike);
   op.point_wise(joins_them ? LayerType(LayerKind::Add) : LayerType(PointwiseFunction::Clip),
                 joins_them ? inputs : std::vector<Tensor>{inputs[0]});
+  op.graph.drafts.back().opaque = op.node.op();
 }
 
 }  // namespace stratplan::interop

@@ -99,6 +99,7 @@ void gemm(const Operation& op) {
 void matrix_product(const Operation& op) {
   need(!op.is_constant(0),
        "expected samples on the left and weights on the right, found weights on the left");
+  if (!op.is_constant(1)) return product_with_vector(op);
   const Tensor x = op.tensor(0);
   acts_on_positions(x) ? channel_product(op, x, op.constant(1))
                        : fully_connected(op, x, op.constant(1), true, {});

@@ -98,7 +98,7 @@ double momentum_of(const Operation& op) {
 }  // namespace
 
 void batch_normalization(const Operation& op) {
-  const Tensor x = op.tensor(0);
+  const Tensor x = op.with_channels(0);
   need(op.keeps_channels(x), "expected an input with an axis of channels");
   need(op.node.integer("spatial", 1) == 1,
        "statistics for each position (spatial = 0) are not supported");
@@ -140,7 +140,7 @@ void group_normalization(const Operation& op) {
 }
 
 void layer_normalization(const Operation& op) {
-  const Tensor x = op.tensor(0);
+  const Tensor x = op.with_channels(0);
   const std::size_t rank = x.dims.size();
   const auto axis = static_cast<std::size_t>(from_front({op.node.integer("axis", -1)}, rank)[0]);
   need(op.keeps_channels(x) && axis == rank - 1 && axis == op.channel_axis(x),

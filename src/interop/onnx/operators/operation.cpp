@@ -31,19 +31,45 @@ std::optional<double> Operation::scalar(const char* attribute, int i) const {
   return node.has(attribute) ? std::optional(tidy(node.number(attribute, 0))) : std::nullopt;
 }
 
-Tensor Operation::image(int i, std::size_t spatial) const {
-  Tensor x = tensor(i);
+std::vector<Factors> Operation::factors(const Tensor& x) const {
+  const auto axes = factors_by_axis(
+      x.view.empty() ? whole_factors(graph.shape(x), x.channels_last) : x.view, x.dims);
+  need(axes.has_value(), fmt::format("its input of extents ({}) mixes axes of the layer before",
+                                     fmt::join(x.dims, ", ")));
+  return *axes;
+}
+
+Tensor Operation::with_channels(int i) const {
+  const Tensor x = tensor(i);
+  if (x.channels_last ? keeps_channels(x) : is_image(x)) return x;
+  const auto made = graph.moved(node.input(i), x, whole_factors(graph.shape(x), x.channels_last));
+  if (!made) return x;
+  graph.define(node.input(i), *made);
+  return tensor(i);
+}
+
+bool Operation::is_image(const Tensor& x) const {
   const Shape& shape = graph.shape(x);
-  bool exact = x.dims.size() >= 2 + spatial && x.dims.size() <= 5 && !x.channels_last &&
-               x.dims[1] == shape[Axis::C];
+  bool exact =
+      x.dims.size() >= 2 && x.dims.size() <= 5 && !x.channels_last && x.dims[1] == shape[Axis::C];
   for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // extents are aligned at W
     const std::size_t behind = axis_count - 1 - axis;
     exact =
         shape.extent[axis] == (behind + 2 < x.dims.size() ? x.dims[x.dims.size() - 1 - behind] : 1);
   }
-  need(exact, fmt::format("its input has the extents ({}), expected the samples, channels and "
-                          "positions of the layer that makes this input",
-                          fmt::join(x.dims, ", ")));
+  return exact;
+}
+
+Tensor Operation::image(int i, std::size_t spatial) const {
+  Tensor x = with_channels(i);
+  if (x.channels_last && !is_image(x)) {  // channels of a vector that are positions from here on
+    const auto made = graph.moved(node.input(i), x, whole_factors(graph.shape(x), true));
+    if (made) x = *made;
+  }
+  need(is_image(x) && x.dims.size() >= 2 + spatial,
+       fmt::format("its input has the extents ({}), expected the samples, channels and "
+                   "positions of the layer that makes this input",
+                   fmt::join(x.dims, ", ")));
   return x;
 }
 
@@ -97,6 +123,25 @@ void Operation::point_wise(LayerType type, const std::vector<Tensor>& inputs, Js
                    .draft;
   made.alone = true;
   output(made);
+}
+
+Tensor Operation::made(LayerType type, const std::vector<Tensor>& inputs, const Shape& output_shape,
+                       Json attributes) const {
+  std::vector<std::size_t> producers;
+  for (const Tensor& input : inputs) producers.push_back(input.draft);
+  return graph.add({node.name(), type, producers, output_shape, std::move(attributes)},
+                   graph.spatial_axes() + 2);
+}
+
+Tensor Operation::ordered(Tensor x, const std::vector<Factors>& axes, bool channels_last) const {
+  const Factors order = joined(axes);
+  x.view.clear();
+  for (const bool last : {channels_last, !channels_last}) {
+    x.channels_last = last;
+    if (order == whole_factors(graph.shape(x), last)) return x;
+  }
+  x.view = order;
+  return x;
 }
 
 void Operation::view(Tensor x, Extents dims) const {

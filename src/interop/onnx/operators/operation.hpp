@@ -21,7 +21,17 @@ class Operation {
 
   bool given(int i) const { return !node.input(i).empty(); }
   bool is_constant(int i) const { return graph.constant(node.input(i)).has_value(); }
-  Tensor tensor(int i) const { return graph.tensor(node.input(i)); }
+  /// Returns input i, whose elements lie as `dims` says.
+  Tensor tensor(int i) const { return graph.settled(node.input(i)); }
+  /// Returns input i, which may be a view or repeated. For operators to which the order of elements
+  /// does not matter, or that repeat elements themselves.
+  Tensor any(int i) const { return graph.tensor(node.input(i)); }
+  /// Returns which factors of its layer's output each axis of x holds. Throws if an extent is no
+  /// product of them.
+  std::vector<Factors> factors(const Tensor& x) const;
+  /// Returns input i with an axis of channels and axes of positions. A layer is added that flattens
+  /// or divides the channels, if the model does.
+  Tensor with_channels(int i) const;
   /// Returns input i, which must be given and constant.
   Constant constant(int i) const;
   /// Returns input i, which must be constant, or nothing if the node omits it.
@@ -34,6 +44,8 @@ class Operation {
   /// Returns input i. Its axes must be (N, C, [[D,] H,] W) of its layer, with at least `spatial`
   /// spatial axes.
   Tensor image(int i, std::size_t spatial = 0) const;
+  /// Whether the axes of x are (N, C, [[D,] H,] W) of its layer.
+  bool is_image(const Tensor& x) const;
   /// Whether one axis of x holds the channels and nothing else.
   bool keeps_channels(const Tensor& x) const;
   std::size_t channel_axis(const Tensor& x) const {
@@ -56,6 +68,13 @@ class Operation {
   /// axis order of inputs[0].
   void point_wise(LayerType type, const std::vector<Tensor>& inputs,
                   Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
+  /// Adds a layer that has the node's name. Returns its output as an image with all axes of
+  /// positions.
+  Tensor made(LayerType type, const std::vector<Tensor>& inputs, const Shape& output,
+              Json attributes = Json::object()) const;
+  /// Returns x, whose axes hold these factors of its layer's output. If both orders of the channels
+  /// fit, `channels_last` decides.
+  Tensor ordered(Tensor x, const std::vector<Factors>& axes, bool channels_last) const;
   /// Defines the node's output as x with other extents.
   void view(Tensor x, Extents dims) const;
   /// Defines the node's output as x itself.

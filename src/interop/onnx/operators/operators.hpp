@@ -20,7 +20,6 @@ void max_pool(const Operation& op);
 void average_pool(const Operation& op);
 void global_average_pool(const Operation& op);
 void global_max_pool(const Operation& op);
-void reduce_mean(const Operation& op);
 void resize(const Operation& op);
 
 // placement.cpp
@@ -65,11 +64,8 @@ void clip(const Operation& op);
 void softmax(const Operation& op);
 void dropout(const Operation& op);
 void identity(const Operation& op);
-void add(const Operation& op);
-void subtract(const Operation& op);
-void multiply(const Operation& op);
-void divide(const Operation& op);
 void power(const Operation& op);
+void negative(const Operation& op);
 void concat(const Operation& op);
 /// Treats the node as element-wise, because the user requested it. Constant inputs are ignored. The
 /// node's output is the sum of its other inputs if they have equal shapes, else the first of them.
@@ -77,6 +73,26 @@ void element_wise(const Operation& op);
 /// Whether a Softmax or LogSoftmax runs over the channels of each position, as the softmax of the
 /// cross-entropy does.
 bool is_over_channels(const Operation& op);
+
+// pairs.cpp
+void add(const Operation& op);
+void subtract(const Operation& op);
+void multiply(const Operation& op);
+void divide(const Operation& op);
+/// Max and Min.
+void extremum(const Operation& op);
+
+// reductions.cpp
+void reduce_mean(const Operation& op);
+void reduce_sum(const Operation& op);
+void reduce_max(const Operation& op);
+void reduce_l1(const Operation& op);
+void reduce_l2(const Operation& op);
+void reduce_sum_square(const Operation& op);
+/// Adds a softmax along any axis but the channels.
+void softmax_along(const Operation& op, const Tensor& x, std::int64_t axis);
+/// Adds the product of two computed tensors, of which one is a vector of each sample.
+void product_with_vector(const Operation& op);
 
 // matrices.cpp
 void gemm(const Operation& op);
@@ -88,5 +104,8 @@ void reshape(const Operation& op);
 void squeeze(const Operation& op);
 void unsqueeze(const Operation& op);
 void transpose(const Operation& op);
+void expand(const Operation& op);
+void depth_to_space(const Operation& op);
+void space_to_depth(const Operation& op);
 
 }  // namespace stratplan::interop

@@ -339,22 +339,4 @@ void global_average_pool(const Operation& op) {
 
 void global_max_pool(const Operation& op) { pool_all(op, op.image(0, 1), LayerKind::MaxPool); }
 
-void reduce_mean(const Operation& op) {
-  const Tensor x = op.tensor(0);
-  need(op.keeps_channels(x) && x.dims.size() <= axis_count,
-       "expected an input with an axis of channels");
-  auto axes = from_front(op.list("axes", 1), x.dims.size());
-  std::sort(axes.begin(), axes.end());
-  Extents dims = x.dims;
-  std::vector<std::int64_t> spatial;
-  for (std::size_t axis = 1; axis < x.dims.size(); ++axis)
-    if (axis != op.channel_axis(x)) spatial.push_back(static_cast<std::int64_t>(axis));
-  need(axes == spatial && !axes.empty(), "expected a mean over all positions, found other axes");
-  for (const std::int64_t axis : axes) dims[static_cast<std::size_t>(axis)] = 1;
-  pool_all(op, x, LayerKind::GlobalAveragePool);
-  Tensor made = op.graph.tensor(op.node.output(0));
-  made.channels_last = x.channels_last;
-  op.view(made, op.node.integer("keepdims", 1) != 0 ? dims : Extents{x.dims[0], op.channels(x)});
-}
-
 }  // namespace stratplan::interop
