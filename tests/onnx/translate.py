@@ -357,6 +357,9 @@ def resize(a, x, *others, opset):
     for axis, scale in zip(axes, scales):
         ratios[axis] = Fraction(float(scale)).limit_denominator(1000)
     need(ratios[:2] == [1, 1], "scales of samples or channels")
+    whole = all((ratio * extent).denominator == 1 for ratio, extent in zip(ratios, x.shape))
+    # ONNX's cases divide by the extent that is not rounded, PyTorch and ONNX Runtime by the other.
+    need(place != "align_corners" or whole, "aligned corners of a fraction of a position")
     scale = [[ratio.numerator, ratio.denominator] for ratio in ratios[2:]]
     return layer("upsample", [x], scale=scale, **how)
 

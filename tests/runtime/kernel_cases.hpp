@@ -443,6 +443,7 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
 
 /// Returns the most outputs that mix one input of an upsampling along one axis.
 inline std::int64_t most_readers(const Scale& scale, std::int64_t inputs, std::int64_t outputs) {
+  if (inputs == 0 || outputs == 0) return 0;
   std::vector<std::int64_t> readers(static_cast<std::size_t>(inputs), 0);
   for (std::int64_t output = 0; output < outputs; ++output) {
     const Mixture mix = mixture(scale, output);
