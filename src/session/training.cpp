@@ -315,7 +315,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
       first_step = gather_iteration(network, program, executor, communicator);
     }
     if (!request.loss_curve.empty()) {
-      const std::vector<double> losses = step_losses(executor, communicator);
+      const std::span<const double> losses = step_losses(executor, communicator);
       if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss, losses);
     }
     if (shows)

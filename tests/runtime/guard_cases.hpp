@@ -113,11 +113,15 @@ inline UpsampleLayer resizing(const Extents& extents, Random& random) {
 }
 
 /// Joins the probe and another tensor, in either order. The other tensor has the probe's shape, or
-/// is a vector of channels per sample, a map of positions, or a single row.
+/// is a vector of channels per sample, a map of positions, or a single row. The greater of two
+/// tensors is not taken of means, because rounding would decide whether they are equal.
 inline LayerIndex binary(NetworkBuilder& net, BinaryFunction function, LayerIndex x,
                          LayerIndex probe, const Extents& extents, unsigned seed, Random& random) {
   LayerIndex other = net.convolution(x, seed % 4 == 2 ? 1 : extents.channels, Window{});
-  if (seed % 4 == 1) other = net.global_average_pool(other);
+  const bool compares = function == BinaryFunction::Maximum || function == BinaryFunction::Minimum;
+  if (seed % 4 == 1)
+    other = compares ? net.reduce(Reduction::Max, other, {Axis::D, Axis::H, Axis::W})
+                     : net.global_average_pool(other);
   if (seed % 4 == 3)
     other = net.pool(LayerKind::AveragePool, other,
                      {Window{}, {.kernel = extents.height, .stride = 1}, Window{}});

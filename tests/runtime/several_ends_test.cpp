@@ -47,7 +47,8 @@ Step run_step(const Network& network, const LayerDecompositions& layers, const E
     executor.set_loss_scaling({8, 0});
     executor.run(0);
     EXPECT_EQ(communicator.counts(), test::priced_traffic(program)) << "rank " << rank;
-    step.losses[rank] = step_losses(executor, inner);
+    const std::span<const double> losses = step_losses(executor, inner);
+    step.losses[rank].assign(losses.begin(), losses.end());
     step.sums[rank] = train(executor, inner, {.warmup = 0, .steps = 1}).losses.at(0);
     auto gathered = gather_iteration(network, program, executor, inner);
     if (rank == 0) step.gathered = std::move(gathered);

@@ -452,7 +452,7 @@ inline void ProgramRun::run_binary(int rank, const Op& op, const Kernel& kernel)
     return write_output(rank, op.layer, op.writes.at(0));
   }
   const auto which = static_cast<std::size_t>(of);
-  const binary::Reads reads = row_of(function).reads[which];
+  const binary::Inputs reads = row_of(function).reads[which];
   std::size_t next = 0;
   if (reads.first) expect_input(rank, op.layer, 0, op.reads.at(next++));
   if (reads.second) expect_input(rank, op.layer, 1, op.reads.at(next++));

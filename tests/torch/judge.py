@@ -121,7 +121,7 @@ def reduce(a, x, p, _):
 
 def depth_to_space(a, x, p, _):
     n, c, *extents = x[0].shape
-    block = a["factors"]
+    block = a["block"]
     channels = c // numpy.prod(block)
     if a["order"] == 0:  # CRD
         y = x[0].reshape(n, channels, *block, *extents).permute(0, 1, 5, 2, 6, 3, 7, 4)
@@ -220,7 +220,11 @@ KINDS = {
         x[0].movedim(1, -1), x[0].shape[1:2], p["scale"], p["shift"], a["epsilon"]
     ).movedim(-1, 1),
     "reduce": reduce,
-    "channel_shuffle": lambda a, x, p, run: F.channel_shuffle(x[0], a["groups"]),
+    # PyTorch 1.13 has no derivative of its own channel_shuffle.
+    "channel_shuffle": lambda a, x, p, run: x[0]
+    .unflatten(1, (a["groups"], -1))
+    .transpose(1, 2)
+    .flatten(1, 2),
     "depth_to_space": depth_to_space,
     "space_to_depth": space_to_depth,
     "dropout": dropout,

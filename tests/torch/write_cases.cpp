@@ -290,6 +290,14 @@ Json describe(const Network& network, const Layer& layer) {
                  {"kind", name_of(layer.type())},
                  {"inputs", inputs},
                  {"windows", windows}};
+  const auto add = [&](const char* name, const auto& value) {
+    if constexpr (std::is_convertible_v<decltype(value), Json>) described[name] = value;
+  };
+  std::visit(
+      [&](const auto& own) {
+        if constexpr (requires { own.fields(); }) visit_fields(own, add);
+      },
+      layer.attributes);
   if (const auto* own = std::get_if<PadLayer>(&layer.attributes))
     described["mode"] = padding_mode_names[static_cast<std::size_t>(own->mode)];
   if (const auto* own = std::get_if<UpsampleLayer>(&layer.attributes)) {
@@ -302,14 +310,6 @@ Json describe(const Network& network, const Layer& layer) {
     described["coordinates"] = coordinates_names[static_cast<std::size_t>(own->coordinates)];
     described["rounding"] = rounding_names[static_cast<std::size_t>(own->rounding)];
   }
-  const auto add = [&](const char* name, const auto& value) {
-    if constexpr (std::is_convertible_v<decltype(value), Json>) described[name] = value;
-  };
-  std::visit(
-      [&](const auto& own) {
-        if constexpr (requires { own.fields(); }) visit_fields(own, add);
-      },
-      layer.attributes);
   return described;
 }
 

@@ -67,7 +67,7 @@ Evaluation evaluate(const Network& network, const Program& program, Executor& ex
     found.losses.push_back({.name = network.layer(loss.layer).name});
   for (std::int64_t batch = 0; batch < batches; ++batch) {
     executor.run(batch, [&](std::size_t op) { hits.after(op); });
-    const std::vector<double> losses = step_losses(executor, communicator);
+    const std::span<const double> losses = step_losses(executor, communicator);
     found.loss += weighted_sum(program, losses);
     for (std::size_t i = 0; i < losses.size(); ++i) found.losses[i].loss += losses[i];
   }

@@ -396,11 +396,11 @@ void Executor::follow_stream(Stream stream) {
 
 // ---------------------------------------------------------------- numbers in and out
 
-std::vector<double> Executor::losses() {
-  std::vector<double> losses(program_.losses.size(), std::numeric_limits<double>::quiet_NaN());
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    if (const BufferId value = program_.losses[i].value; value >= 0) download(value, &losses[i]);
-  return losses;
+std::span<double> Executor::losses() {
+  losses_.assign(program_.losses.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < losses_.size(); ++i)
+    if (const BufferId value = program_.losses[i].value; value >= 0) download(value, &losses_[i]);
+  return losses_;
 }
 
 double Executor::loss() { return weighted_sum(program_, losses()); }

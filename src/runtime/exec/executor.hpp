@@ -73,12 +73,15 @@ class Executor {
   /// capture an op, the iteration that captures it throws EnvironmentError.
   void replay_ops();
   ReplayCount replay_count() const;
+  /// Returns whether this rank replays some of its ops.
+  bool replays() const { return !segments_.empty(); }
   /// Discards the captured work. From now on each op is launched and timed on its own again.
   void launch_ops();
   const Program& program() const { return program_; }
   /// Returns the last iteration's losses, in the network's order and without their weights. A loss
-  /// is equal on all ranks that hold its layer, and NaN on other ranks.
-  std::vector<double> losses();
+  /// is equal on all ranks that hold its layer, and NaN on other ranks. The numbers are valid until
+  /// the next call, and the caller may change them.
+  std::span<double> losses();
   /// Returns the weighted sum of the losses.
   double loss();
 
@@ -151,7 +154,6 @@ class Executor {
   bool captured(const Op& op) const;
   void fill(const DeviceMemory& memory, Bytes bytes, int value);
 
-  bool replays() const { return !segments_.empty(); }
   void tell(std::int64_t iteration);
   void run(const Segment& segment, std::int64_t iteration, Seconds start, const AfterOp& after_op);
   void note_spans();
@@ -185,6 +187,7 @@ class Executor {
   DeviceMemory now_;  ///< the same on the device, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
+  std::vector<double> losses_;                 ///< memory for what losses() returns
   Backend::Event start_ = Backend::none;       ///< start of the iteration
   std::vector<Backend::Event> begins_, ends_;  ///< of each op, on the compute stream
   std::vector<std::uint16_t> stored_;          ///< 16-bit values that are about to be widened

@@ -8,8 +8,8 @@ double weighted_sum(const Program& program, std::span<const double> losses) {
   return sum;
 }
 
-std::vector<double> step_losses(Executor& executor, Communicator& communicator) {
-  std::vector<double> losses = executor.losses();
+std::span<const double> step_losses(Executor& executor, Communicator& communicator) {
+  const std::span<double> losses = executor.losses();
   if (!executor.program().losses_apart) return losses;
   for (std::size_t i = 0; i < losses.size(); ++i)
     if (executor.program().losses[i].owner != communicator.rank()) losses[i] = 0;

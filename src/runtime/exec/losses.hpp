@@ -1,7 +1,6 @@
 #pragma once
 // The losses of a step, and their weighted sum, which training lowers.
 #include <span>
-#include <vector>
 
 #include "runtime/exec/executor.hpp"
 
@@ -11,7 +10,7 @@ namespace stratplan {
 double weighted_sum(const Program& program, std::span<const double> losses);
 
 /// Returns the last iteration's losses, as Executor::losses() does. If losses lie on different
-/// ranks, all ranks call this, and all get all losses.
-std::vector<double> step_losses(Executor& executor, Communicator& communicator);
+/// ranks, all ranks call this, and all get all losses. The numbers are valid until the next call.
+std::span<const double> step_losses(Executor& executor, Communicator& communicator);
 
 }  // namespace stratplan

@@ -126,6 +126,13 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
   return result;
 }
 
+/// Returns whether every rank launched its ops one by one. A rank that does replays has no durations
+/// of its ops.
+bool all_launched(Communicator& communicator, const Executor& executor) {
+  return std::ranges::all_of(gather(communicator, {executor.replays() ? 1.0 : 0.0}),
+                             [](const std::vector<double>& replays) { return replays[0] == 0; });
+}
+
 std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
                                                    const OpDurations& durations) {
   std::vector<std::vector<Seconds>> medians;
@@ -189,7 +196,8 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))
     for (std::size_t i = 0; i < elapsed.size(); ++i)
       timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
-  if (!executor.spans().empty()) timing.op_medians = medians_of_ranks(communicator, durations);
+  if (all_launched(communicator, executor))
+    timing.op_medians = medians_of_ranks(communicator, durations);
   return timing;
 }
 

@@ -207,7 +207,7 @@ std::vector<NamedTensor> gather_iteration(const Network& network, const Program&
   std::vector<NamedTensor> tensors =
       gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
   const Shape one;
-  const std::vector<double> mine = executor.losses();
+  const std::span<const double> mine = executor.losses();
   std::vector<TensorBlock> blocks;
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const bool held = program.losses[i].value >= 0;

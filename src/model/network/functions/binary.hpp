@@ -13,8 +13,8 @@
 //   operations       floating-point operations per element, forward and backward
 //   first_reads      which of a and b `first_gradient` reads; the caller passes zero for the other
 //   second_reads     which of a and b `second_gradient` reads
-//   passes_on        optional: whether first_gradient returns dy, so that da needs no kernel unless
-//                    a is broadcast
+//   passes_on        optional: which of a and b has dy as its gradient, and so needs no kernel unless
+//                    it is broadcast
 //   value            f(a, b)
 //   first_gradient   da at one position, from a, b and dy; if a is broadcast, the caller sums the
 //                    results of all positions that read the same element of a
@@ -32,7 +32,8 @@ namespace stratplan {
 
 namespace binary {
 
-struct Reads {
+/// Some of a and b.
+struct Inputs {
   bool first = false, second = false;
 };
 
@@ -43,13 +44,12 @@ struct Operations {
 /// The values of columns that a row does not set.
 struct Row {
   static constexpr Operations operations{};
-  static constexpr Reads first_reads{}, second_reads{};
-  static constexpr bool passes_on = false;
+  static constexpr Inputs first_reads{}, second_reads{}, passes_on{};
 };
 
 struct Subtract : Row {
   static constexpr std::string_view name = "subtract", onnx = "Sub";
-  static constexpr bool passes_on = true;
+  static constexpr Inputs passes_on{.first = true};
   template <class T>
   static constexpr T value(T a, T b) {
     return a - b;
@@ -66,7 +66,7 @@ struct Subtract : Row {
 
 struct Multiply : Row {
   static constexpr std::string_view name = "multiply", onnx = "Mul";
-  static constexpr Reads first_reads{.second = true}, second_reads{.first = true};
+  static constexpr Inputs first_reads{.second = true}, second_reads{.first = true};
   template <class T>
   static constexpr T value(T a, T b) {
     return a * b;
@@ -84,7 +84,7 @@ struct Multiply : Row {
 struct Divide : Row {
   static constexpr std::string_view name = "divide", onnx = "Div";
   static constexpr Operations operations{.forward = 4, .backward = 8};
-  static constexpr Reads first_reads{.second = true}, second_reads{.first = true, .second = true};
+  static constexpr Inputs first_reads{.second = true}, second_reads{.first = true, .second = true};
   template <class T>
   static constexpr T value(T a, T b) {
     return a / b;
@@ -102,7 +102,7 @@ struct Divide : Row {
 /// The greater of a and b. Equal elements get half of the gradient each, as in PyTorch.
 struct Maximum : Row {
   static constexpr std::string_view name = "maximum", onnx = "Max";
-  static constexpr Reads first_reads{.first = true, .second = true}, second_reads = first_reads;
+  static constexpr Inputs first_reads{.first = true, .second = true}, second_reads = first_reads;
   template <class T>
   static constexpr T value(T a, T b) {
     return a > b ? a : b;
@@ -120,7 +120,7 @@ struct Maximum : Row {
 /// The lesser of a and b, with the gradients of Maximum.
 struct Minimum : Row {
   static constexpr std::string_view name = "minimum", onnx = "Min";
-  static constexpr Reads first_reads{.first = true, .second = true}, second_reads = first_reads;
+  static constexpr Inputs first_reads{.first = true, .second = true}, second_reads = first_reads;
   template <class T>
   static constexpr T value(T a, T b) {
     return a < b ? a : b;
@@ -139,7 +139,7 @@ struct Minimum : Row {
 /// any number of them.
 struct BroadcastAdd : Row {
   static constexpr std::string_view name = "broadcast_add", onnx = "Add";
-  static constexpr bool passes_on = true;
+  static constexpr Inputs passes_on{.first = true, .second = true};
   template <class T>
   static constexpr T value(T a, T b) {
     return a + b;
@@ -177,12 +177,13 @@ constexpr decltype(auto) visit_row(BinaryFunction function, Visit&& visit) {
   return visit(binary::Subtract{});  // unreachable, because every function has a case
 }
 
-/// The columns of a row as values. `reads` holds first_reads and second_reads.
+/// The columns of a row as values. `reads` holds first_reads and second_reads. `passes_on` tells of
+/// each input whether its gradient is dy.
 struct BinaryRow {
   std::string_view name, onnx;
   binary::Operations operations;
-  std::array<binary::Reads, 2> reads;
-  bool passes_on;
+  std::array<binary::Inputs, 2> reads;
+  std::array<bool, 2> passes_on;
 };
 constexpr BinaryRow row_of(BinaryFunction function) {
   return visit_row(function, []<class Row>(Row) {
@@ -190,7 +191,7 @@ constexpr BinaryRow row_of(BinaryFunction function) {
                      Row::onnx,
                      Row::operations,
                      {Row::first_reads, Row::second_reads},
-                     Row::passes_on};
+                     {Row::passes_on.first, Row::passes_on.second}};
   });
 }
 constexpr std::string_view name_of(BinaryFunction function) { return row_of(function).name; }

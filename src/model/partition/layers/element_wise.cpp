@@ -180,7 +180,7 @@ void binary_backward(const Site& site, PassSink& passes) {
     const bool repeats =
         std::ranges::any_of(all_axes, [&](Axis axis) { return site.head().repeats(input, axis); });
     Use gradient = site.output_gradient();
-    if (repeats || input > 0 || !row.passes_on) {
+    if (repeats || !row.passes_on[input]) {
       Kernel kernel = binary_kernel(site, BinaryBackward);
       kernel.as<Binary>().of = static_cast<int>(input);
       std::vector<Use> reads;

@@ -291,7 +291,7 @@ std::string details(const Kernel& kernel) {
 /// The kernel reads the inputs that the gradient depends on, and dy.
 Operands binary_backward_operands(const Kernel& kernel) {
   const auto& [function, second, of] = kernel.as<Binary>();
-  const binary::Reads reads = row_of(function).reads[static_cast<std::size_t>(of)];
+  const binary::Inputs reads = row_of(function).reads[static_cast<std::size_t>(of)];
   Operands operands{{}, {{kernel.type, kernel.differentiated().elements()}}};
   if (reads.first) operands.reads.push_back({kernel.type, kernel.x.elements()});
   if (reads.second) operands.reads.push_back({kernel.type, second.elements()});

@@ -178,7 +178,7 @@ struct BinaryGradientSum {
 template <class Row, int which, class T, class Launch>
 void binary_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch,
                      double divisor = 1) {
-  constexpr binary::Reads reads = which == 0 ? Row::first_reads : Row::second_reads;
+  constexpr binary::Inputs reads = which == 0 ? Row::first_reads : Row::second_reads;
   const Shape &x = kernel.differentiated(), &y = kernel.y;
   const T* dy = call.read<T>(call.reads.size() - 1);
   T* dx = call.write<T>(0);
