@@ -8,6 +8,7 @@
 
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
+#include "model/base/text.hpp"
 
 namespace stratplan {
 namespace {
@@ -29,16 +30,6 @@ std::string family_of(OptimizerKind kind) {
   return kind == OptimizerKind::Momentum || kind == OptimizerKind::Nesterov
              ? "sgd"
              : std::string(name_of(kind));
-}
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text)
-    if (c == ',')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
 }
 
 /// Returns the number of a setting, which must be finite and not negative. Throws UsageError.
@@ -72,13 +63,12 @@ void apply(const std::string& assignment, ParameterGroup& group) {
 ParameterGroup parse_group(const std::string& text) {
   const auto colon = text.rfind(':');  // names in models of other libraries may contain colons
   ParameterGroup group;
-  if (colon != std::string::npos) group.parameters = split_at_commas(text.substr(0, colon));
+  if (colon != std::string::npos) group.parameters = split(text.substr(0, colon), ',');
   if (group.parameters.empty() || std::ranges::count(group.parameters, "") > 0 ||
       colon + 1 == text.size())
     throw UsageError(
         fmt::format("--group: expected PATTERN[,PATTERN]:SETTING[,SETTING], found '{}'", text));
-  for (const std::string& assignment : split_at_commas(text.substr(colon + 1)))
-    apply(assignment, group);
+  for (const std::string& assignment : split(text.substr(colon + 1), ',')) apply(assignment, group);
   return group;
 }
 

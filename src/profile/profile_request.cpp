@@ -115,6 +115,7 @@ constexpr int count_of(Ends) { return std::ssize(ends_names); }
 constexpr int count_of(Reduction) { return std::ssize(reduction_names); }
 constexpr int count_of(DepthOrder) { return std::ssize(depth_order_names); }
 constexpr int count_of(Rearranges) { return std::ssize(rearranges_names); }
+constexpr int count_of(LossFunction) { return std::ssize(all_loss_functions); }
 constexpr int count_of(DataType) { return data_type_count; }
 constexpr int count_of(Collective) { return collective_count; }
 

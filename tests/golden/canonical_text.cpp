@@ -79,6 +79,7 @@ const char* word(ParameterRole what) {
     case ParameterRole::Scale: return "scale";
     case ParameterRole::Shift: return "shift";
     case ParameterRole::Slope: return "slope";
+    case ParameterRole::ClassWeights: return "class-weights";
   }
   return "?";
 }
@@ -201,11 +202,37 @@ struct Peculiarities {
     say("scaled", scaled, false);
     say("weight", weight, 1.0);
   }
+  void operator()(const CrossEntropyAttributes& attributes) {
+    const auto& [terms, smoothing, ignored, weighted, scaled, weight] = attributes;
+    say("weight", weight, 1.0);
+    say("scalar", terms, 1.0);
+    say("smoothing", smoothing, 0.0);
+    if (ignored) say("ignored", *ignored, *ignored + 1);
+    say("weighted", weighted, false);
+    say("scaled", scaled, false);
+  }
+  void operator()(const ElementLossAttributes& attributes) {
+    const auto& [loss, terms, scaled, weight] = attributes;
+    const auto& [function, constant] = loss;
+    static_cast<void>(function);  // the key contains it
+    say("constant", constant, 1.0);
+    say("scalar", terms, 0.0);
+    say("scaled", scaled, false);
+    say("weight", weight, 1.0);
+  }
+  void operator()(const DiceSumsAttributes& attributes) {
+    const auto& [per_sample, ignored] = attributes;
+    say("per-sample", per_sample, false);
+    if (ignored) say("ignored", *ignored, *ignored + 1);
+  }
   void operator()(const DiceLossAttributes& attributes) {
-    const auto& [epsilon, scaled, weight] = attributes;
+    const auto& [epsilon, scaled, weight, per_sample, divisor, ignored] = attributes;
     say("scalar", epsilon, 0.0);
     say("scaled", scaled, false);
     say("weight", weight, 1.0);
+    say("per-sample", per_sample, false);
+    say("divisor", divisor, 1.0);
+    if (ignored) say("ignored", *ignored, *ignored + 1);
   }
   void operator()(const LayerNormAttributes& attributes) {
     const auto& [epsilon] = attributes;
@@ -350,9 +377,10 @@ class Writer {
                        group < 0 ? "" : fmt::format(" in group {}", group));
   }
   std::string text(const LoadOp& op) {
-    const auto& [what, region, global, classes, which] = op;
-    return fmt::format("load {} at {} of {} classes {}{}", word(what), text_of(region),
-                       text_of(global), classes, which == 0 ? "" : fmt::format(" which {}", which));
+    const auto& [what, region, global, classes, which, ignored] = op;
+    return fmt::format("load {} at {} of {} classes {}{}{}", word(what), text_of(region),
+                       text_of(global), classes, which == 0 ? "" : fmt::format(" which {}", which),
+                       ignored ? fmt::format(" ignored {}", *ignored) : "");
   }
   std::string text(const ExchangeOp& op) {
     const auto& [sends, receives, tag] = op;

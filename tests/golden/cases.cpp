@@ -63,6 +63,9 @@ constexpr std::array network_rows{
     NetworkRow{"resized", 12, 2},
     NetworkRow{"globe", 12, 2},
     NetworkRow{"several_ends", 12, 2},
+    NetworkRow{"huber", 12, 2},
+    NetworkRow{"weighted", 12, 2},
+    NetworkRow{"dice_samples", 12, 2},
 };
 
 /// Returns all networks, which are read at the first call.
@@ -343,7 +346,7 @@ Text text_of_lines(std::string title, const std::vector<std::string>& lines) {
   return text;
 }
 
-/// Returns a default kernel of each kind, and of each pointwise function in both directions.
+/// Returns a default kernel of each kind, and of each function of kinds that have functions.
 std::vector<Kernel> kinds_of_kernels() {
   std::vector<Kernel> kernels;
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
@@ -351,6 +354,9 @@ std::vector<Kernel> kinds_of_kernels() {
     if (kernel.kind == KernelKind::BinaryForward || kernel.kind == KernelKind::BinaryBackward)
       for (const BinaryFunction function : all_binary_functions)
         kernels.push_back({.kind = kernel.kind, .attributes = Binary{.function = function}});
+    else if (kernel.kind == KernelKind::ElementwiseLoss)
+      for (const LossFunction function : all_loss_functions)
+        kernels.push_back({.kind = kernel.kind, .attributes = ElementLossAttributes{{function}}});
     else if (kernel.kind != KernelKind::PointwiseForward &&
              kernel.kind != KernelKind::PointwiseBackward)
       kernels.push_back(kernel);

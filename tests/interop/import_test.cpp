@@ -274,29 +274,47 @@ TEST(Import, NamesAreTheNodesAndUnique) {
 TEST(Import, PutsALossBehindTheModel) {
   struct Row {
     const char* op;  // the last operator
-    ImportedLoss asked;
+    std::optional<ImportedLoss> asked;
     const char* kinds;
     const char* note;
   };
   const Row table[] = {
-      {"Relu", ImportedLoss::FromModel, "input convolution relu mean_squared_error",
+      {"Relu",
+       {},
+       "input convolution relu mean_squared_error",
        "a loss was added behind y: mean_squared_error"},
-      {"Softmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy",
+      {"Softmax",
+       {},
+       "input convolution softmax_cross_entropy",
        "the softmax at the end, y, is part of the loss"},
-      {"LogSoftmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy",
+      {"LogSoftmax",
+       {},
+       "input convolution softmax_cross_entropy",
        "the softmax at the end, y, is part of the loss"},
-      {"Softmax", ImportedLoss::MeanSquaredError, "input convolution softmax mean_squared_error",
-       "a loss was added behind y"},
-      {"Softmax", ImportedLoss::Dice, "input convolution softmax dice_loss", "dice_loss"},
-      {"Identity", ImportedLoss::FromModel, "input convolution softmax_cross_entropy",
+      {"Softmax", ImportedLoss{LossFunction::MeanSquaredError},
+       "input convolution softmax mean_squared_error", "a loss was added behind y"},
+      {"Sigmoid", {}, "input convolution sigmoid mean_squared_error", "a loss was added behind y"},
+      {"Sigmoid", ImportedLoss{LossFunction::SigmoidCrossEntropy, {{"positive_weight", 3}}},
+       "input convolution sigmoid_cross_entropy", "the sigmoid at the end, y, is part of the loss"},
+      {"Softmax", ImportedLoss{LayerKind::DiceCrossEntropy, {{"sums", "sample"}}},
+       "input convolution dice_cross_entropy", "the softmax at the end, y, is part of the loss"},
+      {"Identity", ImportedLoss{LossFunction::Huber}, "input convolution huber_loss", "huber_loss"},
+      {"Softmax", ImportedLoss{LayerKind::DiceLoss}, "input convolution softmax dice_loss",
+       "dice_loss"},
+      {"Identity",
+       {},
+       "input convolution softmax_cross_entropy",
        "a loss was added behind c: softmax_cross_entropy"},
-      {"Identity", ImportedLoss::CrossEntropy, "input convolution softmax_cross_entropy",
-       "softmax_cross_entropy"},
+      {"Identity", ImportedLoss{LayerKind::SoftmaxCrossEntropy},
+       "input convolution softmax_cross_entropy", "softmax_cross_entropy"},
   };
   for (const Row& row : table) {
     OnnxModel model = beginning();
     model.node(row.op, {"c"}, {"y"}, {{"axis", 1}}).output("y");
     const ImportedModel result = imported(model, {.file = {}, .loss = row.asked});
+    const Json none = Json::object();
+    for (const auto& [key, value] : (row.asked ? row.asked->attributes : none).items())
+      EXPECT_EQ(result.network["layers"].back()[key], value) << row.op;
     EXPECT_EQ(kinds(result), row.kinds) << row.op;
     EXPECT_THAT(result.notes, Contains(HasSubstr(row.note))) << row.op;
   }
@@ -339,7 +357,8 @@ OnnxModel with_two_ends() {
 }
 
 TEST(Import, PutsLossesOnAnyOutputs) {
-  using enum ImportedLoss;
+  const ImportedLoss entropy{LayerKind::SoftmaxCrossEntropy}, dice{LayerKind::DiceLoss},
+      square{LossFunction::MeanSquaredError};
   struct Row {
     std::vector<LossOfOutput> losses;
     const char* kinds;
@@ -349,15 +368,15 @@ TEST(Import, PutsLossesOnAnyOutputs) {
   const std::string trunk = "input convolution input convolution add softmax ";
   const Row rows[] = {
       {{}, "convolution softmax_cross_entropy", {"loss 1"}, "left out: aux, other; --loss OUTPUT="},
-      {{{"main", CrossEntropy}, {"aux", Dice, 0.4}},
+      {{{"main", entropy}, {"aux", dice, 0.4}},
        "convolution softmax_cross_entropy dice_loss",
        {"loss_main 1", "loss_aux 0.4"},
        "trained outputs: main, aux; left out: other"},
-      {{{"aux", MeanSquaredError}, {"", FromModel, 2}},
+      {{{"aux", square}, {"", {}, 2}},
        "convolution mean_squared_error softmax_cross_entropy",
        {"loss_aux 1", "loss_main 2"},
        "the softmax at the end, main, is part of the loss"},
-      {{{"main", MeanSquaredError}, {"main", CrossEntropy}},  // the softmax has two readers
+      {{{"main", square}, {"main", entropy}},  // the softmax has two readers
        "convolution softmax mean_squared_error softmax_cross_entropy",
        {"loss_main 1", "loss_main_2 1"},
        "trained outputs: main; left out: aux, other"},
@@ -377,8 +396,7 @@ TEST(Import, PutsLossesOnAnyOutputs) {
 }
 
 TEST(Import, DropsWhatOnlyOtherOutputsNeed) {
-  const ImportedModel result =
-      imported(with_two_ends(), {.file = {}, .losses = {{"aux", ImportedLoss::FromModel}}});
+  const ImportedModel result = imported(with_two_ends(), {.file = {}, .losses = {{"aux"}}});
   EXPECT_EQ(kinds(result), "input convolution input convolution add softmax_cross_entropy");
   EXPECT_THAT(result.report.left_out,
               ElementsAre("outputs: main, other", "3 nodes that the trained output does not need"));
@@ -386,7 +404,7 @@ TEST(Import, DropsWhatOnlyOtherOutputsNeed) {
 
 TEST(Import, NamesOutputsAndInputsThatDoNotFit) {
   EXPECT_THAT(
-      refusal(with_two_ends(), {.file = {}, .losses = {{"mian", ImportedLoss::FromModel}}}),
+      refusal(with_two_ends(), {.file = {}, .losses = {{"mian"}}}),
       HasSubstr("--loss: the model has no output mian (did you mean \"main\"?); its outputs are "
                 "main, aux, other"));
   OnnxModel model(13);

@@ -476,7 +476,8 @@ TEST(Operators, BecomeLayers) {
     const std::string what = std::string(c.op) + ", " + c.what;
     try {
       const ImportedModel model = imported(
-          model_of(c), {.file = {}, .loss = ImportedLoss::MeanSquaredError, .values = true});
+          model_of(c),
+          {.file = {}, .loss = ImportedLoss{LossFunction::MeanSquaredError}, .values = true});
       ASSERT_EQ(model.network["layers"].size(), 3) << what;
       Json layer = model.network["layers"][1];
       EXPECT_EQ(layer["name"], "y") << what;

@@ -95,7 +95,7 @@ void set_parameters(const Network& network, const Program& program, const Tensor
 
 /// Returns the tested layer's output, which the loss behind it has read.
 NamedTensor output_of(const Network& network, const RecordingBackend& backend) {
-  const Recorded* y = backend.find(network.size() - 1, Phase::Forward, KernelKind::MeanSquaredError,
+  const Recorded* y = backend.find(network.size() - 1, Phase::Forward, KernelKind::ElementwiseLoss,
                                    Operand::Read, 0);
   SP_ASSERT(y != nullptr, "{}: no output", network.name);
   const Shape shape = y->region.shape();
@@ -116,7 +116,7 @@ std::vector<NamedTensor> run(const Network& network, bool inference, const Tenso
     executor.poison();
     executor.run(0);
     if (!inference) results = gather_running_statistics(network, program, executor, communicator);
-    if (network.layers.back().kind == LayerKind::MeanSquaredError)
+    if (network.layers.back().kind == LayerKind::ElementwiseLoss)
       results.push_back(output_of(network, backend));
     else
       results.push_back({"loss", {1}, {static_cast<float>(executor.loss())}});

@@ -110,8 +110,8 @@ TEST(CudaKernels, EqualTheReferenceOnNarrowNumbers) {
 TEST(CudaKernels, ScaleTheLossAndLeaveOutWhatOverflowed) {
   SerialBackend backend;
   Random random(9);
-  for (KernelKind kind : {SoftmaxCrossEntropy, MeanSquaredError, DiceLoss, Sgd, SgdMomentum,
-                          SgdNesterov, Adam, AdamW, Lars, RunningAverage})
+  for (KernelKind kind : {SoftmaxCrossEntropy, WeightedCrossEntropy, ElementwiseLoss, DiceLoss, Sgd,
+                          SgdMomentum, SgdNesterov, Adam, AdamW, Lars, RunningAverage})
     for (Kernel kernel : cases_of(kind)) {
       std::visit(
           [](auto& of) {
@@ -230,7 +230,8 @@ TEST(CudaKernels, InPlace) {
       {SoftmaxForward, {{0, 0}}},
       {SoftmaxBackward, {{0, 1}}},
       {SoftmaxCrossEntropy, {{1, 0}}},
-      {MeanSquaredError, {{1, 0}}},
+      {WeightedCrossEntropy, {{1, 0}}},
+      {ElementwiseLoss, {{1, 0}}},
       {Sgd, {{0, 0}}},
       {SgdMomentum, {{0, 0}, {1, 2}}},
       {SgdNesterov, {{0, 0}, {1, 2}}},
@@ -325,9 +326,9 @@ TEST(CudaKernels, ManyRows) {  // sums have more parts than one fold adds up
       {BatchNormBackwardSums, normalization},
       {BiasGradient, BiasAttributes{}},
       {PreluGradient, NoAttributes{}},
-      {DiceSums, NoAttributes{}},
+      {DiceSums, DiceSumsAttributes{}},
       {SquaredNorms, NoAttributes{}},
-      {MeanSquaredError, LossAttributes{.terms = 1e5}}};
+      {ElementwiseLoss, ElementLossAttributes{.terms = 1e5}}};
   for (const auto& [kind, attributes] : rows)
     compare(backend, {.kind = kind, .x = shape, .y = shape, .attributes = attributes}, random);
 }

@@ -456,6 +456,22 @@ TEST(FileData, LabelsOfAnyWidthAreRefusedWithValueAndIndex) {
   }
 }
 
+TEST(FileData, ALabelThatDoesNotCountIsNoClass) {
+  for (const std::int64_t ignored : {255, -100}) {
+    const TemporaryFolder folder;
+    const std::vector<std::int64_t> labels{0, ignored, 2, 10};
+    const std::string path = labels_set(folder, "<i8", labels);
+    auto loads = loads_of_labels();
+    loads[1].ignored = ignored;
+    FileData data(loads, {path, {}, 1, false});
+    EXPECT_THAT(message_of<InputError>([&] { data.check_labels(0, 1); }),
+                HasSubstr(fmt::format("from 0 to 9 or {}, found 10 at index 3", ignored)));
+    std::int32_t label = 0;
+    std::memcpy(&label, data.load(loads[1], 1).data(), sizeof label);
+    EXPECT_EQ(label, ignored);
+  }
+}
+
 TEST(FileData, LabelsAreIntegersAndTargetsNeedNotBe) {
   const TemporaryFolder folder;
   auto loads = loads_of_labels();

@@ -79,6 +79,22 @@ TEST(Evaluation, CountsWhereTheLabelsChannelIsTheGreatest) {
   }
 }
 
+// Where the label 0 does not count, all predictions are right in the first batch. None counts
+// later.
+TEST(Evaluation, LeavesOutLabelsThatDoNotCount) {
+  test::NetworkBuilder net(4);
+  net.cross_entropy(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}), {.ignore_index = 0});
+  const Network network = net.finish();
+  for (const char* grid : {"N1", "N2", "H2 W2", "R2"}) {
+    SCOPED_TRACE(grid);
+    const Evaluation first = evaluated(network, grid, 1), all = evaluated(network, grid, 2);
+    EXPECT_EQ(first.accuracy, 1);
+    EXPECT_NEAR(first.loss, std::log1p(std::exp(-1.0)), 1e-6);
+    EXPECT_EQ(all.accuracy, 1);
+    EXPECT_NEAR(all.loss, std::log1p(std::exp(-1.0)) / 2, 1e-6);
+  }
+}
+
 TEST(Evaluation, WithoutLabelsThereIsNoAccuracy) {
   test::NetworkBuilder net(4);
   const Network network =

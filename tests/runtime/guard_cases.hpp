@@ -60,6 +60,9 @@ struct Extents {
 
 inline unsigned seeds_of(LayerKind kind) {
   if (kind == LayerKind::Pad) return 8;  // two for each mode
+  const bool has_options = kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss ||
+                           kind == LayerKind::DiceCrossEntropy;
+  if (has_options) return 4;
   return is_convolution(kind) || kind == LayerKind::Upsample || kind == LayerKind::Reduce ? 6 : 2;
 }
 
@@ -142,6 +145,37 @@ inline LayerIndex reduction(NetworkBuilder& net, LayerIndex probe, unsigned seed
   }
 }
 
+/// A plain cross-entropy, one with smoothed labels, one in which some labels do not count, and one
+/// with all options.
+inline LayerIndex cross_entropy(NetworkBuilder& net, LayerIndex probe, std::int64_t classes,
+                                unsigned seed) {
+  CrossEntropyLayer options;
+  std::vector<float> weights;
+  if (seed % 2 == 1) options.label_smoothing = 0.2;
+  if (seed % 4 >= 2) options.ignore_index = seed % 4 == 2 ? -100 : 0;
+  if (seed % 4 == 3)
+    for (std::int64_t c = 0; c < classes; ++c) weights.push_back(0.5F + static_cast<float>(c) / 4);
+  return net.cross_entropy(probe, options, weights);
+}
+
+/// Sums over the batch or over each sample, of all labels or of some.
+inline DiceLayer dice_options(unsigned seed) {
+  DiceLayer options{.sums = seed % 2 == 1 ? SumsOver::Sample : SumsOver::Batch};
+  if (seed % 4 >= 2) options.ignore_index = seed % 4 == 2 ? 255 : 0;
+  return options;
+}
+
+inline LayerIndex dice_cross_entropy(NetworkBuilder& net, LayerIndex probe, std::int64_t classes,
+                                     unsigned seed) {
+  DiceCrossEntropyLayer options{.dice = dice_options(seed)};
+  std::vector<float> weights;
+  if (seed % 4 != 0) options.dice_weight = 0.5;
+  if (seed % 4 >= 2) options.cross_entropy_weight = 2;
+  if (seed % 4 == 3)
+    for (std::int64_t c = 0; c < classes; ++c) weights.push_back(0.5F + static_cast<float>(c) / 4);
+  return net.dice_cross_entropy(probe, options, weights);
+}
+
 inline Case make_case(LayerType type, unsigned seed, Random& random) {
   const std::int64_t batch = random.number(2, 7);
   const Extents extents = extents_of(type.kind, seed, random);
@@ -179,8 +213,9 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
                                 : channels % 3 == 0 ? channels / 3
                                                     : 1);
       break;
-    case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
-    case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe)); break;
+    case LayerKind::SoftmaxCrossEntropy: y = cross_entropy(net, probe, channels, seed); break;
+    case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe), dice_options(seed)); break;
+    case LayerKind::DiceCrossEntropy: y = dice_cross_entropy(net, probe, channels, seed); break;
     case LayerKind::Concat:
       y = net.concat(
           {net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})});
@@ -221,7 +256,7 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
     case LayerKind::TransposedConvolution:
       y = transposed_convolution(net, probe, extents, random);
       break;
-    case LayerKind::MeanSquaredError: y = net.squared_error(probe); break;
+    case LayerKind::ElementwiseLoss: y = net.element_loss(tested(type.loss), probe); break;
     case LayerKind::Input: break;
   }
   if (is_loss(type.kind)) return {net.finish(), probe, y, y};

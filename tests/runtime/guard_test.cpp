@@ -266,9 +266,13 @@ void expect_part(const Recorded* part, const Recorded* all, const char* what) {
 /// Returns the kernel that reads the loss's input.
 KernelKind loss_kernel(const Case& at) {
   switch (at.network.layer(at.loss).kind) {
-    case LayerKind::SoftmaxCrossEntropy: return KernelKind::SoftmaxCrossEntropy;
+    case LayerKind::DiceCrossEntropy:
+    case LayerKind::SoftmaxCrossEntropy:
+      return at.network.layer(at.loss).cross_entropy()->is_plain()
+                 ? KernelKind::SoftmaxCrossEntropy
+                 : KernelKind::WeightedCrossEntropy;
     case LayerKind::DiceLoss: return KernelKind::DiceSums;
-    default: return KernelKind::MeanSquaredError;
+    default: return KernelKind::ElementwiseLoss;
   }
 }
 
@@ -341,10 +345,11 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::DepthToSpace:
     case LayerKind::SpaceToDepth: return EdgeKernels{K::RearrangeForward, K::RearrangeBackward};
     case LayerKind::SoftmaxCrossEntropy:
-    case LayerKind::MeanSquaredError:
-    case LayerKind::DiceLoss:  // losses do both in one kernel
-    case LayerKind::Add:       // passes its gradient on without a kernel
-    case LayerKind::Binary:    // may do so
+    case LayerKind::ElementwiseLoss:
+    case LayerKind::DiceLoss:
+    case LayerKind::DiceCrossEntropy:  // losses do both in one kernel
+    case LayerKind::Add:               // passes its gradient on without a kernel
+    case LayerKind::Binary:            // may do so
     case LayerKind::Concat:
     case LayerKind::Pad:  // copy regions as edges do, unless they resample
     case LayerKind::Input: break;
@@ -536,8 +541,7 @@ const Option options[] = {
 
 /// Returns whether the option can be used with the case.
 bool applies(const Option& option, const Case& at) {
-  const bool takes_batch = at.network.layers.back().kind == LayerKind::DiceLoss;
-  return option.micro_batches == 1 || !takes_batch;
+  return with_micro_batches(at.network, option.micro_batches).has_value();
 }
 
 /// Returns, by tensor, the norm against which a difference is judged, if that exceeds the tensor's

@@ -164,15 +164,67 @@ inline std::vector<Kernel> local_responses(KernelKind kind) {
 
 /// Returns sums as a Dice loss has them: less at the label than in all.
 inline Values class_sums(const Kernel& kernel, Random& random) {
-  const auto classes = static_cast<std::size_t>(kernel.x[Axis::C]);
-  const double positions = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]);
+  const auto classes = static_cast<std::size_t>(kernel.x[Axis::C]),
+             sets = static_cast<std::size_t>(
+                 kernel.as<DiceLossAttributes>().per_sample ? kernel.x[Axis::N] : 1);
+  const double positions =
+      static_cast<double>(kernel.x.elements()) / static_cast<double>(classes * sets);
   std::uniform_real_distribution<double> unit(0.1, 1);
-  std::vector<double> sums(3 * classes);
-  for (std::size_t c = 0; c < classes; ++c) {
-    sums[classes + c] = sums[2 * classes + c] = unit(random) * positions;
-    sums[c] = sums[classes + c] * unit(random);
-  }
+  std::vector<double> sums(sets * 3 * classes);
+  for (std::size_t set = 0; set < sets; ++set)
+    for (std::size_t c = set * 3 * classes; c < (set * 3 + 1) * classes; ++c) {
+      sums[classes + c] = sums[2 * classes + c] = unit(random) * positions;
+      sums[c] = sums[classes + c] * unit(random);
+    }
   return sums;
+}
+
+/// Returns a kernel for every loss of elements.
+inline std::vector<Kernel> element_losses(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  for (const LossFunction function : all_loss_functions)
+    for (const Kernel& kernel : of_one_shape(
+             kind, ElementLossAttributes{.loss = tested(function), .terms = 4, .weight = 0.4}))
+      kernels.push_back(kernel);
+  return kernels;
+}
+
+inline std::vector<Kernel> dice_sums() {
+  std::vector<Kernel> kernels;
+  for (const DiceSumsAttributes& attributes :
+       {DiceSumsAttributes{}, DiceSumsAttributes{.ignored = 255},
+        DiceSumsAttributes{.per_sample = true}, DiceSumsAttributes{true, 0}})
+    for (const Kernel& kernel : of_one_shape(DiceSums, attributes)) kernels.push_back(kernel);
+  return kernels;
+}
+
+inline std::vector<Kernel> dice_losses() {
+  std::vector<Kernel> kernels;
+  for (const DiceLossAttributes& attributes :
+       {DiceLossAttributes{.epsilon = 1e-5, .weight = 0.4},
+        DiceLossAttributes{.epsilon = 1e-5, .ignored = 255},
+        DiceLossAttributes{.epsilon = 0.5, .per_sample = true, .divisor = 7},
+        DiceLossAttributes{.epsilon = 1e-5, .per_sample = true, .divisor = 3, .ignored = 0}})
+    for (const Kernel& kernel : of_one_shape(DiceLoss, attributes)) kernels.push_back(kernel);
+  return kernels;
+}
+
+/// Returns kernels with each option alone, and with all. The ignored label may be a class.
+inline std::vector<Kernel> cross_entropies(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  for (const CrossEntropyAttributes& attributes :
+       {CrossEntropyAttributes{.terms = 4, .smoothing = 0.1},
+        CrossEntropyAttributes{.ignored = -100}, CrossEntropyAttributes{.weighted = true},
+        CrossEntropyAttributes{
+            .terms = 2, .smoothing = 0.3, .ignored = 0, .weighted = true, .weight = 0.4}})
+    for (const Kernel& kernel : of_one_shape(kind, attributes)) kernels.push_back(kernel);
+  return kernels;
+}
+
+/// Lets every third label be one that does not count.
+inline void ignore_some(Values& labels, std::int64_t ignored) {
+  auto& values = std::get<std::vector<std::int32_t>>(labels);
+  for (std::size_t i = 1; i < values.size(); i += 3) values[i] = static_cast<std::int32_t>(ignored);
 }
 
 inline std::vector<Kernel> copies() {
@@ -320,21 +372,23 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case Dropout: return of_one_shape(kind, DropoutAttributes{0.7});
     case LocalResponseForward:
     case LocalResponseBackward: return local_responses(kind);
-    case DiceLoss: return of_one_shape(kind, DiceLossAttributes{.epsilon = 1e-5, .weight = 0.4});
     case RunningAverage: return of_one_shape(kind, RunningAverageAttributes{.momentum = 0.1});
     case BatchNormRunningSums:
       return of_one_shape(kind, NormalizationAttributes{.sets = {.batch = 6}});
     case LayerNormForward: return of_one_shape(kind, LayerNormAttributes{1e-5});
     case LayerNormBackward:
     case LayerNormGradient: return of_one_shape(kind, LayerNormAttributes{});
-    case DiceSums:
+    case DiceSums: return dice_sums();
+    case DiceLoss: return dice_losses();
     case PreluForward:
     case PreluBackward:
     case PreluGradient:
     case SoftmaxForward:
     case SoftmaxBackward: return of_one_shape(kind);
-    case SoftmaxCrossEntropy:
-    case MeanSquaredError: return of_one_shape(kind, LossAttributes{.terms = 4, .weight = 0.4});
+    case SoftmaxCrossEntropy: return of_one_shape(kind, LossAttributes{.terms = 4, .weight = 0.4});
+    case LabelWeights:
+    case WeightedCrossEntropy: return cross_entropies(kind);
+    case ElementwiseLoss: return element_losses(kind);
     case BiasAdd:
     case BiasGradient: return activated(of_one_shape(kind));
     case Add:
@@ -403,7 +457,20 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
       map(reads[i], [](double value) { return value + (value < 0 ? -1 : 1); });
   if (kernel.kind == ReduceBackward && reads.size() == 2)  // several elements are the greatest
     map(reads[0], [](double value) { return std::round(value * 2); });
-  if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
+  if (const auto* entropy = std::get_if<CrossEntropyAttributes>(&kernel.attributes)) {
+    std::size_t at = kernel.kind == LabelWeights ? 0 : 1;
+    if (entropy->ignored) ignore_some(reads[at], *entropy->ignored);
+    if (entropy->weighted) map(reads[++at], [](double weight) { return std::abs(weight); });
+    if (kernel.kind == WeightedCrossEntropy && entropy->reads_divisor())
+      reads[++at] = std::vector<double>{4};
+  }
+  if (kernel.kind == DiceSums && kernel.as<DiceSumsAttributes>().ignored)
+    ignore_some(reads[1], *kernel.as<DiceSumsAttributes>().ignored);
+  if (kernel.kind == DiceLoss) {
+    reads[1] = class_sums(kernel, random);
+    if (const auto& ignored = kernel.as<DiceLossAttributes>().ignored)
+      ignore_some(reads[0], *ignored);
+  }
   if (kernel.kind == PointwiseBackward &&
       kernel.as<Activation>().function == PointwiseFunction::Clip) {
     // Most clipped elements lie at the limits.
@@ -488,10 +555,10 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
 /// L * 2^-24. For sums in double 2^-53 replaces 2^-24.
 inline double tolerance(const Kernel& kernel, DataType type) {
   const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums &&
-                     kernel.kind != SoftmaxCrossEntropy;
+                     kernel.kind != SoftmaxCrossEntropy && kernel.kind != WeightedCrossEntropy;
   const double length =
       static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
-  const bool sums_squares = kernel.kind == SquaredNorms || kernel.kind == MeanSquaredError ||
+  const bool sums_squares = kernel.kind == SquaredNorms || kernel.kind == ElementwiseLoss ||
                             kernel.kind == BatchNormStatistics;
   const double partial_sum = exact && sums_squares
                                  ? std::sqrt(length)

@@ -1,5 +1,5 @@
-// PReLU, softmax, local response, group statistics and the Dice loss on the reference backend:
-// values by hand, and gradients by finite differences.
+// PReLU, softmax, local response and group statistics on the reference backend: values by hand, and
+// gradients by finite differences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,19 +86,6 @@ TEST(ReferenceRunningStatistics, ByHand) {
               ElementsAre(7));
 }
 
-// Labels 0 and 1. Sums at the label are 0.75 and 0.5, sums of all 1.25 and 0.75. Each label has one
-// position.
-TEST(ReferenceDice, ByHand) {
-  const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}),
-               loss = point_wise(KernelKind::DiceLoss, sums.x);
-  const Floats x{0.75, 0.25, 0.5, 0.5};
-  const Integers labels{0, 1};
-  const Values made = run(sums, {x, labels})[0];
-  EXPECT_THAT(doubles(made), ElementsAre(0.75, 0.5, 1.25, 0.75, 1, 1));
-  const auto result = run(loss, {labels, made});
-  EXPECT_DOUBLE_EQ(doubles(result[0])[0], 1 - (1.5 / 2.25 + 1 / 1.75) / 2);
-}
-
 // ---------------------------------------------------------------- finite differences
 
 TEST(ReferenceGradient, Activations) {
@@ -171,22 +158,6 @@ TEST(ReferenceGradient, GroupNormThroughItsStatistics) {  // 2 samples, 6 channe
   expect_near(floats(gradients[2]),
               differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3,
               "dshift");
-}
-
-TEST(ReferenceGradient, Dice) {
-  test::Random random(8);
-  const Shape shape{{2, 4, 1, 1, 5}};
-  Floats x = random_floats(shape.elements(), random);
-  for (float& v : x) v = 0.5F + v / 2;
-  const Values labels = test::random_values({DataType::I32, 10}, random, 4);
-  const Kernel sums = point_wise(KernelKind::DiceSums, shape),
-               loss = point_wise(KernelKind::DiceLoss, shape,
-                                 DiceLossAttributes{.epsilon = 0.1, .weight = 0.5});
-  const auto value = [&](const Floats& v) {
-    return 0.5 * doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0];
-  };
-  expect_near(floats(run(loss, {labels, run(sums, {x, labels})[0]})[1]),
-              differences(x, 0x1p-7F, value), 1e-5, "dx");
 }
 
 }  // namespace

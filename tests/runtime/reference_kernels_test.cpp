@@ -260,24 +260,6 @@ TEST(ReferenceDropout, ARankSeesItsPartOfTheGlobalMask) {
               ElementsAre(global[52], global[53], global[54], global[57], global[58], global[59]));
 }
 
-TEST(ReferenceLosses, ByHand) {
-  const auto entropy =
-      run(point_wise(KernelKind::SoftmaxCrossEntropy, {{1, 2, 1, 1, 1}}, LossAttributes{4}),
-          {Floats{0, std::log(3.0F)}, Integers{1}});
-  EXPECT_NEAR(doubles(entropy[0])[0], std::log(4.0 / 3) / 4, 1e-7);
-  EXPECT_THAT(floats(entropy[1]), Pointwise(FloatNear(1e-7F), Floats{0.0625, -0.0625}));
-  const auto square =
-      run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}}, LossAttributes{4}),
-          {Floats{1, 5}, Floats{2, 2}});
-  EXPECT_DOUBLE_EQ(doubles(square[0])[0], 2.5);
-  EXPECT_THAT(floats(square[1]), ElementsAre(-0.5, 1.5));
-  const auto weighted = run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}},
-                                       LossAttributes{.terms = 4, .weight = 3}),
-                            {Floats{1, 5}, Floats{2, 2}});
-  EXPECT_DOUBLE_EQ(doubles(weighted[0])[0], 2.5) << "the sum of losses applies the weight";
-  EXPECT_THAT(floats(weighted[1]), ElementsAre(-1.5, 4.5));
-}
-
 // The last column of a 2 x 3 image goes into the first column of a 2 x 2 image.
 TEST(ReferenceCopyRegion, MovesAndAdds) {
   Kernel kernel{.kind = KernelKind::CopyRegion,
@@ -439,24 +421,6 @@ TEST(ReferenceGradient, BatchNormThroughItsStatistics) {
   expect_near(floats(gradients[2]),
               differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3,
               "dshift");
-}
-
-TEST(ReferenceGradient, Losses) {
-  test::Random random(4);
-  const Shape shape{{2, 5, 1, 1, 3}};
-  const Floats x = random_floats(shape.elements(), random),
-               target = random_floats(shape.elements(), random);
-  const Values labels = test::random_values({DataType::I32, 6}, random, 5);
-  const std::pair<KernelKind, Values> losses[] = {{KernelKind::SoftmaxCrossEntropy, labels},
-                                                  {KernelKind::MeanSquaredError, target}};
-  for (const auto& [kind, truth] : losses) {
-    const Kernel kernel = point_wise(kind, shape, LossAttributes{.terms = 6, .weight = 0.5});
-    const auto loss = [&, &second = truth](const Floats& v) {
-      return 0.5 * doubles(run(kernel, {v, second})[0])[0];
-    };
-    expect_near(floats(run(kernel, {x, truth})[1]), differences(x, 0x1p-7F, loss), 1e-4,
-                name_of(kind).data());
-  }
 }
 
 }  // namespace

@@ -228,6 +228,27 @@ Network kinky_network(bool bias = false) {
   return net.finish_with_loss(x);
 }
 
+/// The derivative of the loss jumps where an output is its target.
+Network absolute_network() {
+  test::NetworkBuilder net(1);
+  const LayerIndex x = net.convolution(net.input({16, 1, 64, 64}), 32, {.kernel = 3});
+  net.element_loss({LossFunction::MeanAbsoluteError}, x);
+  return net.finish();
+}
+
+TEST(Verify, AbsoluteErrorsAreComparedOnTheSameSideOfTheirTargets) {
+  const Network network = absolute_network();
+  std::int64_t turned = 0;
+  for (std::uint64_t seed = 1; seed <= 40 && turned == 0; ++seed) {
+    const VerificationResult result = verified(network, "C2", Fault::Rounding, {}, seed);
+    EXPECT_TRUE(result.passed) << seed << ": " << result.worst_tensor << " "
+                               << result.gradient_difference << " allowed " << result.tolerance;
+    turned = result.turned;
+  }
+  EXPECT_GT(turned, 0) << "this test shows nothing";
+  EXPECT_FALSE(verified(network, "H2", Fault::MissedReduction).passed);
+}
+
 TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
   const Network network = kinky_network();
   // The undivided run is fused in both cases: the same decisions fall in the same order.

@@ -82,7 +82,9 @@ struct CalibrationCase {
 /// Returns whether a kernel follows the precision. Optimizers and losses stay in fp32, and so does
 /// the normalization of inference.
 inline bool follows_precision(const Kernel& kernel) {
-  return works_on_activations(kernel.kind) && !kernel.has<LossAttributes, DiceLossAttributes>() &&
+  return works_on_activations(kernel.kind) &&
+         !kernel.has<LossAttributes, CrossEntropyAttributes, ElementLossAttributes,
+                     DiceLossAttributes>() &&
          kernel.kind != KernelKind::BatchNormInference;
 }
 

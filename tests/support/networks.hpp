@@ -234,10 +234,34 @@ class NetworkBuilder {
   LayerIndex cross_entropy(LayerIndex from) {
     return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from);
   }
-  LayerIndex dice_loss(LayerIndex from) { return point_wise(LayerKind::DiceLoss, "loss", from); }
-  LayerIndex squared_error(LayerIndex from) {
-    return point_wise(LayerKind::MeanSquaredError, "loss", from);
+  /// Adds a cross-entropy with options. `weights`: of classes; none: 1 for each.
+  LayerIndex cross_entropy(LayerIndex from, CrossEntropyLayer options,
+                           const std::vector<float>& weights = {}) {
+    options.weighted = !weights.empty();
+    Layer layer = reading(LayerKind::SoftmaxCrossEntropy, "loss", from);
+    layer.attributes = options;
+    return push_weighted(layer, weights);
   }
+  LayerIndex dice_loss(LayerIndex from, const DiceLayer& options = {}) {
+    Layer layer = reading(LayerKind::DiceLoss, "loss", from);
+    layer.attributes = options;
+    return push(layer);
+  }
+  /// Adds a Dice loss with a cross-entropy. `weights`: of classes; none: 1 for each.
+  LayerIndex dice_cross_entropy(LayerIndex from, DiceCrossEntropyLayer options = {},
+                                const std::vector<float>& weights = {}) {
+    options.entropy.weighted = !weights.empty();
+    options.entropy.ignore_index = options.dice.ignore_index;
+    Layer layer = reading(LayerKind::DiceCrossEntropy, "loss", from);
+    layer.attributes = options;
+    return push_weighted(layer, weights);
+  }
+  LayerIndex element_loss(const ElementLoss& loss, LayerIndex from) {
+    Layer layer = reading(LayerKind::ElementwiseLoss, "loss", from);
+    layer.attributes = loss;
+    return push(layer);
+  }
+  LayerIndex squared_error(LayerIndex from) { return element_loss({}, from); }
 
   /// Sets the weight of the last layer, a loss.
   void weigh(double weight) { network_.layers.back().loss_weight = weight; }
@@ -264,6 +288,17 @@ class NetworkBuilder {
   static void slide(Layer& layer) {
     for (const Axis axis : spatial_axes)
       layer.output[axis] = layer.windows()[spatial_index(axis)].output_extent(layer.input[axis]);
+  }
+  /// Adds a loss with weights of classes, if there are any.
+  LayerIndex push_weighted(Layer layer, const std::vector<float>& weights) {
+    if (!weights.empty()) {
+      layer.declared[static_cast<std::size_t>(ParameterRole::ClassWeights)] =
+          static_cast<ParameterIndex>(network_.parameters.size());
+      network_.parameters.push_back({.name = layer.name + ".class_weights",
+                                     .learning = Learning::Constant,
+                                     .values = weights});
+    }
+    return push(std::move(layer));
   }
   LayerIndex push(Layer layer) {
     network_.layers.push_back(std::move(layer));
@@ -353,6 +388,11 @@ inline Activation tested(PointwiseFunction function) {
   return {function, usual_constants(function)};
 }
 
+/// Returns the loss with a constant that some elements exceed.
+inline ElementLoss tested(LossFunction function) {
+  return {function, row_of(function).constant.empty() ? 1 : 0.7};
+}
+
 /// One layer of a kind in a whole small network, for tests of a single layer.
 struct LayerCase {
   Network network;
@@ -389,8 +429,10 @@ inline LayerCase single_layer(LayerType type, std::int64_t batch,
     case LayerKind::InstanceNorm: y = net.instance_norm(x); break;
     case LayerKind::GroupNorm: y = net.group_norm(x, extents[0] % 2 == 0 ? 2 : 1); break;
     case LayerKind::DiceLoss: return {(net.dice_loss(x), net.finish()), 1};
+    case LayerKind::DiceCrossEntropy: return {(net.dice_cross_entropy(x), net.finish()), 1};
     case LayerKind::SoftmaxCrossEntropy: return {(net.cross_entropy(x), net.finish()), 1};
-    case LayerKind::MeanSquaredError: return {net.finish_with_loss(x), 1};
+    case LayerKind::ElementwiseLoss:
+      return {(net.element_loss(tested(type.loss), x), net.finish()), 1};
     case LayerKind::Concat: y = net.concat({x, x}); break;
     case LayerKind::Pad: y = net.pad(x, windows); break;
     case LayerKind::Upsample: y = net.upsample(x, {1, 2, 3}, true); break;

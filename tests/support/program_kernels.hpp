@@ -219,16 +219,43 @@ inline void ProgramRun::run_normalization(int rank, const Op& op, const Kernel& 
   }
 }
 
+/// Represents the sum of weights by the number of labels that went into it.
+inline void ProgramRun::run_label_weights(int rank, const Op& op, const Kernel& kernel) {
+  const auto labels = view(rank, op.reads.at(0));
+  for (std::int64_t i = 0; i < labels.size(); ++i)
+    if (labels[i] != label) fail("labels that were not loaded");
+  if (kernel.as<CrossEntropyAttributes>().weighted)
+    expect_parameter(rank, op.reads.at(1), values_.of(op.layer).channels->owned(rank));
+  view(rank, op.writes.at(0))[0] = static_cast<double>(labels.size());
+}
+
+/// The terms of a mean, or the sum that the loss is divided by.
+inline double ProgramRun::loss_terms(int rank, const Op& op, const Kernel& kernel) {
+  if (kernel.kind == KernelKind::ElementwiseLoss) return kernel.as<ElementLossAttributes>().terms;
+  if (kernel.kind == KernelKind::SoftmaxCrossEntropy) return kernel.as<LossAttributes>().terms;
+  const auto& attributes = kernel.as<CrossEntropyAttributes>();
+  const CrossEntropyLayer& own = *network_.layer(op.layer).cross_entropy();
+  expect(attributes.smoothing == own.label_smoothing && attributes.ignored == own.ignore_index &&
+             attributes.weighted == own.weighted,
+         "other options of the cross-entropy than the layer's");
+  if (own.weighted)
+    expect_parameter(rank, op.reads.at(2), values_.of(op.layer).channels->owned(rank));
+  return own.counts_labels() ? view(rank, op.reads.at(own.weighted ? 3 : 2))[0] : attributes.terms;
+}
+
 inline void ProgramRun::run_loss(int rank, const Op& op, const Kernel& kernel) {
   const Region region = values_.of(op.layer).home.owned(rank);
-  const bool per_channel = kernel.kind == KernelKind::MeanSquaredError;
+  const bool per_channel = kernel.kind == KernelKind::ElementwiseLoss;
   const auto terms = [&](const Shape& shape) {
     return static_cast<double>(per_channel ? shape.elements() : shape.elements() / shape[Axis::C]);
   };
-  expect(kernel.as<LossAttributes>().terms == terms(network_.layer(op.layer).input),
+  const Layer& layer = network_.layer(op.layer);
+  expect(loss_terms(rank, op, kernel) == terms(layer.input),
          "the mean is over another number of terms");
   expect(kernel.loss_weight() == network_.layer(op.layer).loss_weight,
          "another weight than the loss's");
+  expect(!per_channel || kernel.as<ElementLossAttributes>().loss == layer.as<ElementLoss>(),
+         "another loss than the layer's");
   expect_input(rank, op.layer, 0, op.reads.at(0));
   const auto labels = view(rank, op.reads.at(1));
   expect(static_cast<double>(labels.size()) == terms(region.shape()),
@@ -243,25 +270,36 @@ inline void ProgramRun::run_loss(int rank, const Op& op, const Kernel& kernel) {
 }
 
 /// Represents sums by the number of positions that went into them, and the loss by the number of
-/// all.
+/// all, or of those in this rank's samples.
 inline void ProgramRun::run_dice(int rank, const Op& op, const Kernel& kernel) {
   const Layer& loss = network_.layer(op.layer);
-  const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
-  const bool sums = kernel.kind == KernelKind::DiceSums;
-  expect(sums || kernel.as<DiceLossAttributes>().epsilon == loss.as<DiceLayer>().epsilon,
-         "another epsilon than the layer's");
-  for (const double found :
-       view(rank, op.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
+  const DiceLayer& own = *loss.dice();
+  const bool sums = kernel.kind == KernelKind::DiceSums, each = own.sums == SumsOver::Sample;
+  const std::int64_t positions = loss.input.elements() / loss.input[Axis::C],
+                     sets = each ? kernel.x[Axis::N] : 1,
+                     in_set = each ? positions / loss.input[Axis::N] : positions,
+                     local = kernel.x.elements() / kernel.x[Axis::C];
+  if (sums)
+    expect(kernel.as<DiceSumsAttributes>() == DiceSumsAttributes{each, own.ignore_index},
+           "other options than the layer's");
+  else
+    expect(kernel.as<DiceLossAttributes>() ==
+               DiceLossAttributes{.epsilon = own.epsilon,
+                                  .weight = loss.loss_weight,
+                                  .per_sample = each,
+                                  .divisor = each ? static_cast<double>(network_.batch) : 1,
+                                  .ignored = own.ignore_index},
+           "other options than the layer's");
+  for (const double found : view(rank, op.reads.at(sums ? 1 : 0)).copy(0, local))
     if (found != label) fail("labels that were not loaded");
   if (sums) {
     expect_input(rank, op.layer, 0, op.reads.at(0));
-    return view(rank, op.writes.at(0))
-        .fill(static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]));
+    return view(rank, op.writes.at(0)).fill(static_cast<double>(local / sets));
   }
-  for (const double found : view(rank, op.reads.at(1)).copy(0, 3 * kernel.x[Axis::C]))
-    if (found != static_cast<double>(positions))
-      fail(fmt::format("a class has sums over {} of {} positions", found, positions));
-  view(rank, op.writes.at(0))[0] = static_cast<double>(positions);
+  for (const double found : view(rank, op.reads.at(1)).copy(0, sets * 3 * kernel.x[Axis::C]))
+    if (found != static_cast<double>(in_set))
+      fail(fmt::format("a class has sums over {} of {} positions", found, in_set));
+  view(rank, op.writes.at(0))[0] = static_cast<double>(sets * in_set);
   write_contribution(rank, op.layer, op.writes.at(1));
 }
 
@@ -533,8 +571,10 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
     case KernelKind::BinaryBackward: return run_binary(rank, op, kernel);
     case KernelKind::Dropout: return run_dropout(rank, op, compute);
     case KernelKind::Add: return run_add(rank, op, kernel);
+    case KernelKind::LabelWeights: return run_label_weights(rank, op, kernel);
+    case KernelKind::WeightedCrossEntropy:
     case KernelKind::SoftmaxCrossEntropy:
-    case KernelKind::MeanSquaredError: return run_loss(rank, op, kernel);
+    case KernelKind::ElementwiseLoss: return run_loss(rank, op, kernel);
     case KernelKind::BatchNormMoments:
     case KernelKind::RunningAverage: return run_running(rank, op, kernel);
     case KernelKind::BatchNormRunningSums:
@@ -603,7 +643,7 @@ inline void ProgramRun::finish() {
 inline void ProgramRun::check_loss(int rank, const LossValue& held) {
   if (held.value < 0) return;
   const Layer& loss = network_.layer(held.layer);
-  const bool per_channel = loss.kind == LayerKind::MeanSquaredError;
+  const bool per_channel = loss.kind == LayerKind::ElementwiseLoss;
   const std::int64_t terms =
       per_channel ? loss.input.elements() : loss.input.elements() / loss.input[Axis::C];
   const double found = view(rank, held.value)[0];

@@ -351,6 +351,8 @@ class ProgramRun {
   void run_layer_norm(int rank, const Op& op, const Kernel& kernel);
   void run_dice(int rank, const Op& op, const Kernel& kernel);
   void run_running(int rank, const Op& op, const Kernel& kernel);
+  void run_label_weights(int rank, const Op& op, const Kernel& kernel);
+  double loss_terms(int rank, const Op& op, const Kernel& kernel);
   void run_loss(int rank, const Op& op, const Kernel& kernel);
   void run_copy(int rank, const Op& op, const Kernel& kernel);
   void run_update(int rank, const Op& op);

@@ -159,10 +159,33 @@ def dropout(a, x, p, run):
     return x[0] * stays / (1 - a["probability"])
 
 
+def cross_entropy(a, x, p, run):
+    labels, ignored = run["wanted"][:, 0].long(), a["ignore_index"]
+    if ignored is not None and labels.numel() > 20:
+        assert 0 < (labels == ignored).sum() < labels.numel(), "all labels count, or none does"
+    weights = a.get("class_weights")
+    return F.cross_entropy(
+        x[0],
+        labels,
+        weight=None if weights is None else torch.tensor(weights, dtype=x[0].dtype),
+        ignore_index=-100 if ignored is None else ignored,
+        label_smoothing=a["label_smoothing"],
+    )
+
+
 def dice_loss(a, x, p, run):
-    labels = F.one_hot(run["wanted"][:, 0].long(), x[0].shape[1]).movedim(-1, 1)
-    sums = [t.sum((0, 2, 3, 4)) for t in (x[0] * labels, x[0], labels)]
+    wanted, ignored = run["wanted"][:, 0].long(), a["ignore_index"]
+    counts = (wanted != ignored if ignored is not None else wanted >= 0)[:, None]
+    labels = F.one_hot(wanted.clamp(0, x[0].shape[1] - 1), x[0].shape[1]).movedim(-1, 1) * counts
+    over = (2, 3, 4) if a["sums"] == "sample" else (0, 2, 3, 4)
+    sums = [t.sum(over) for t in (x[0] * labels, x[0] * counts, labels)]
     return 1 - ((2 * sums[0] + a["epsilon"]) / (sums[1] + sums[2] + a["epsilon"])).mean()
+
+
+def dice_cross_entropy(a, x, p, run):
+    return a["dice_weight"] * dice_loss(a, [torch.softmax(x[0], 1)], p, run) + a[
+        "cross_entropy_weight"
+    ] * cross_entropy(a, x, p, run)
 
 
 # Functions that compute a layer from its attributes a, its inputs x (a list) and its parameters p
@@ -228,9 +251,18 @@ KINDS = {
     "depth_to_space": depth_to_space,
     "space_to_depth": space_to_depth,
     "dropout": dropout,
-    "softmax_cross_entropy": lambda a, x, p, run: F.cross_entropy(x[0], run["wanted"][:, 0].long()),
+    "softmax_cross_entropy": cross_entropy,
     "mean_squared_error": lambda a, x, p, run: F.mse_loss(x[0], run["wanted"]),
+    "mean_absolute_error": lambda a, x, p, run: F.l1_loss(x[0], run["wanted"]),
+    "huber_loss": lambda a, x, p, run: F.huber_loss(x[0], run["wanted"], delta=a["constant"]),
+    "smooth_l1_loss": lambda a, x, p, run: F.smooth_l1_loss(
+        x[0], run["wanted"], beta=a["constant"]
+    ),
+    "sigmoid_cross_entropy": lambda a, x, p, run: F.binary_cross_entropy_with_logits(
+        x[0], run["wanted"], pos_weight=torch.full_like(x[0][:1], a["constant"])
+    ),
     "dice_loss": dice_loss,
+    "dice_cross_entropy": dice_cross_entropy,
     "transposed_convolution": transposed_convolution,
     "concat": lambda a, x, p, run: torch.cat(x, 1),
     "pad": pad,

@@ -17,7 +17,17 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-LOSSES = ("softmax_cross_entropy", "mean_squared_error", "dice_loss")
+# Losses of each element, as functions of the layer, the output and its target.
+ELEMENT_LOSSES = {
+    "mean_squared_error": lambda layer, x, t: F.mse_loss(x, t),
+    "mean_absolute_error": lambda layer, x, t: F.l1_loss(x, t),
+    "huber_loss": lambda layer, x, t: F.huber_loss(x, t, delta=layer.get("delta", 1)),
+    "smooth_l1_loss": lambda layer, x, t: F.smooth_l1_loss(x, t, beta=layer.get("beta", 1)),
+    "sigmoid_cross_entropy": lambda layer, x, t: F.binary_cross_entropy_with_logits(
+        x, t, pos_weight=torch.full_like(x[:1], layer.get("positive_weight", 1))
+    ),
+}
+LOSSES = ("softmax_cross_entropy", *ELEMENT_LOSSES, "dice_loss", "dice_cross_entropy")
 JOINS = ("add", "subtract", "multiply", "concat")
 
 
@@ -379,10 +389,30 @@ class Builder:
         return Resized(layer)
 
 
-def dice_loss(output, labels, epsilon):
-    hot = F.one_hot(labels, output.shape[1]).movedim(-1, 1)
-    over = [0, *range(2, output.dim())]
-    both, all_outputs, all_labels = ((hot * output).sum(over), output.sum(over), hot.sum(over))
+def cross_entropy(layer, output, labels):
+    weights = layer.get("class_weights")
+    return F.cross_entropy(
+        output,
+        labels,
+        weight=None if weights is None else torch.tensor(weights).to(output),
+        ignore_index=layer.get("ignore_index", -100),
+        label_smoothing=layer.get("label_smoothing", 0),
+    )
+
+
+def dice_loss(layer, output, labels):
+    epsilon, ignored = layer.get("epsilon", 1e-5), layer.get("ignore_index")
+    counts = (labels != ignored if ignored is not None else labels >= 0).unsqueeze(1)
+    classes = output.shape[1]
+    hot = F.one_hot(labels.clamp(0, classes - 1), classes).movedim(-1, 1) * counts
+    over = list(range(2, output.dim()))
+    if layer.get("sums", "batch") == "batch":
+        over.insert(0, 0)
+    both, all_outputs, all_labels = (
+        (hot * output).sum(over),
+        (output * counts).sum(over),
+        hot.sum(over),
+    )
     return 1 - ((2 * both + epsilon) / (all_outputs + all_labels + epsilon)).mean()
 
 
@@ -448,11 +478,20 @@ class Network(nn.Module):
 
     def loss(self, output, wanted):
         kind = self.loss_layer["kind"]
-        if kind == "mean_squared_error":
-            return F.mse_loss(output, wanted)
+        if kind in ELEMENT_LOSSES:
+            return ELEMENT_LOSSES[kind](self.loss_layer, output, wanted)
         if kind == "dice_loss":
-            return dice_loss(output, wanted, self.loss_layer.get("epsilon", 1e-5))
-        return F.cross_entropy(output.flatten(1) if wanted.dim() == 1 else output, wanted)
+            return dice_loss(self.loss_layer, output, wanted)
+        if kind == "dice_cross_entropy":
+            dice = dice_loss(self.loss_layer, torch.softmax(output, 1), wanted)
+            entropy = cross_entropy(self.loss_layer, output, wanted)
+            return (
+                self.loss_layer.get("dice_weight", 1) * dice
+                + self.loss_layer.get("cross_entropy_weight", 1) * entropy
+            )
+        return cross_entropy(
+            self.loss_layer, output.flatten(1) if wanted.dim() == 1 else output, wanted
+        )
 
     def random_data(self, samples):
         """Returns the data of a step: samples, and labels or targets."""
@@ -460,7 +499,7 @@ class Network(nn.Module):
             torch.randn(samples, *self.shapes[self.samples["name"]]),
             self.shapes[self.loss_input],
         )
-        if self.loss_layer["kind"] == "mean_squared_error":
+        if self.loss_layer["kind"] in ELEMENT_LOSSES:
             return x, torch.rand(samples, *shape)
         positions = [extent for extent in shape[1:]]
         return x, torch.randint(

@@ -11,6 +11,7 @@
 #include "model/base/philox.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "runtime/comm/loopback.hpp"
+#include "runtime/exec/trainer.hpp"
 #include "runtime/io/safetensors.hpp"
 #include "runtime/recording_backend.hpp"
 #include "runtime/verify/dump.hpp"
@@ -224,12 +225,38 @@ const Case cases[] = {
     {"cross entropy per pixel", {5, 2, 7, 8}, one([](auto& net, auto x) {
        return net.cross_entropy(x);
      })},
-    {"squared error", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.squared_error(x); })},
+    {"cross entropy, smooth", {9, 1, 1, 1}, one([](auto& net, auto x) {
+       return net.cross_entropy(x, {.label_smoothing = 0.2});
+     })},
+    {"cross entropy, some labels", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.cross_entropy(x, {.ignore_index = -100});
+     })},
+    {"cross entropy, weights", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.cross_entropy(x, {}, {0.5, 1, 2, 0, 3});
+     })},
+    {"cross entropy, all options", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.cross_entropy(x, {.label_smoothing = 0.3, .ignore_index = 2},
+                                {0.5, 1, 2, 0.25, 3});
+     })},
     {"dice loss of a softmax", {5, 2, 7, 8}, one([](auto& net, auto x) {
        return net.dice_loss(net.softmax(x));
      })},
     {"dice loss of a sigmoid", {2, 1, 7, 8}, one([](auto& net, auto x) {
        return net.dice_loss(net.sigmoid(x));
+     })},
+    {"dice loss of each sample", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.dice_loss(net.softmax(x), {.epsilon = 0.5, .sums = SumsOver::Sample});
+     })},
+    {"dice loss of some positions", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.dice_loss(net.softmax(x), {.ignore_index = 255});
+     })},
+    {"dice and cross entropy", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.dice_cross_entropy(x);
+     })},
+    {"dice and cross entropy, all options", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.dice_cross_entropy(
+           x, {{0.5, SumsOver::Sample, 1}, {.label_smoothing = 0.2}, 0.75, 1.5},
+           {0.5, 1, 2, 0.25, 3});
      })},
     {"unit", {6, 1, 7, 8}, one([](auto& net, auto x) {
        return net.relu(net.batch_norm(net.convolution(x, 4, odd)));
@@ -245,6 +272,10 @@ std::vector<Case> all_cases() {
     all.push_back({std::string(name_of(function)), {5, 2, 7, 8}, one([=](auto& net, auto x) {
                      return net.pointwise(test::tested(function),
                                           test::into_domain(net, function, x));
+                   })});
+  for (const LossFunction function : all_loss_functions)
+    all.push_back({std::string(name_of(function)), {5, 2, 7, 8}, one([=](auto& net, auto x) {
+                     return net.element_loss(test::tested(function), x);
                    })});
   for (const BinaryFunction function : all_binary_functions) {
     const std::string name(name_of(function));
@@ -291,13 +322,23 @@ Json describe(const Network& network, const Layer& layer) {
                  {"inputs", inputs},
                  {"windows", windows}};
   const auto add = [&](const char* name, const auto& value) {
-    if constexpr (std::is_convertible_v<decltype(value), Json>) described[name] = value;
+    if constexpr (requires { value.has_value(); })
+      described[name] = value ? Json(*value) : Json();
+    else if constexpr (std::is_same_v<decltype(value), const SumsOver&>)
+      described[name] = sums_over_names[static_cast<std::size_t>(value)];
+    else if constexpr (std::is_convertible_v<decltype(value), Json>)
+      described[name] = value;
   };
   std::visit(
       [&](const auto& own) {
         if constexpr (requires { own.fields(); }) visit_fields(own, add);
       },
       layer.attributes);
+  if (layer.dice()) visit_fields(*layer.dice(), add);
+  if (layer.cross_entropy()) visit_fields(*layer.cross_entropy(), add);
+  const auto weights = layer.declared[static_cast<std::size_t>(ParameterRole::ClassWeights)];
+  if (weights >= 0)
+    described["class_weights"] = network.parameters[static_cast<std::size_t>(weights)].values;
   if (const auto* own = std::get_if<PadLayer>(&layer.attributes))
     described["mode"] = padding_mode_names[static_cast<std::size_t>(own->mode)];
   if (const auto* own = std::get_if<UpsampleLayer>(&layer.attributes)) {
@@ -331,6 +372,7 @@ Json describe(const Case& described, const Network& network, std::size_t count) 
 /// Sets every parameter to random numbers, so that no scale is 1 and no shift 0.
 void set_parameters(const Network& network, const Program& program, Executor& executor) {
   for (const ParameterSlice& slice : program.parameters) {
+    if (network.learning(slice.layer, slice.what) == Learning::Constant) continue;
     const RandomStream stream(1, slice.name(network));
     std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -368,7 +410,10 @@ void add_loss(const RecordingBackend& backend, const Network& network, bool appe
               Results& results) {
   const LayerIndex loss = network.size() - 1;
   const LayerKind kind = network.layer(loss).kind;
-  const auto entropy = KernelKind::SoftmaxCrossEntropy, square = KernelKind::MeanSquaredError;
+  const CrossEntropyLayer* options = network.layer(loss).cross_entropy();
+  const auto entropy = options && options->is_plain() ? KernelKind::SoftmaxCrossEntropy
+                                                      : KernelKind::WeightedCrossEntropy,
+             square = KernelKind::ElementwiseLoss;
   const auto find = [&](KernelKind of, Operand operand, int index) {
     return backend.find(loss, Phase::Forward, of, operand, index);
   };
@@ -376,9 +421,9 @@ void add_loss(const RecordingBackend& backend, const Network& network, bool appe
     results.add("y", find(square, Operand::Read, 0));
     return results.add("dy", find(square, Operand::Write, 1));
   }
-  results.add("wanted", find(kind == LayerKind::DiceLoss              ? KernelKind::DiceSums
-                             : kind == LayerKind::SoftmaxCrossEntropy ? entropy
-                                                                      : square,
+  results.add("wanted", find(kind == LayerKind::DiceLoss ? KernelKind::DiceSums
+                             : options                   ? entropy
+                                                         : square,
                              Operand::Read, 1));
 }
 
@@ -392,6 +437,7 @@ void run(const Case& described, const Network& network, bool appended, Backend& 
   run_loopback(1, [&](Communicator& communicator) {
     SyntheticData data(1);
     Executor executor(network, program, backend, communicator, data, {.learning_rate = 0});
+    initialize_parameters(network, program, 1, executor);
     set_parameters(network, program, executor);
     executor.poison();
     executor.run(0);
@@ -422,7 +468,7 @@ int write_cases(const std::filesystem::path& folder) {
     const std::size_t behind_probes =
         network.layers.size() - 1 - static_cast<std::size_t>(described.probes);
     const bool appended =
-        network.layers.back().kind == LayerKind::MeanSquaredError && behind_probes > 1;
+        network.layers.back().kind == LayerKind::ElementwiseLoss && behind_probes > 1;
     descriptions.push_back(describe(described, network, behind_probes - (appended ? 1 : 0)));
     for (const auto& backend : backends) run(described, network, appended, *backend, tensors);
   }

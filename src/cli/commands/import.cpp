@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <cmath>
-#include <cstdlib>
-
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
+#include "cli/loss_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -33,37 +31,6 @@ struct ImportOptions {
   bool operators = false;
 };
 
-const std::map<std::string, ImportedLoss> imported_losses{
-    {"auto", ImportedLoss::FromModel},
-    {"cross_entropy", ImportedLoss::CrossEntropy},
-    {"mse", ImportedLoss::MeanSquaredError},
-    {"dice", ImportedLoss::Dice}};
-
-/// Reads KIND or OUTPUT=KIND, each with further settings behind commas: aux=mse,weight=0.4.
-LossOfOutput read_loss(const std::string& text) {
-  LossOfOutput loss;
-  const std::size_t comma = text.find(','), equals = text.substr(0, comma).rfind('=');
-  std::string kind = text.substr(0, comma);
-  if (equals != std::string::npos) {
-    loss.output = kind.substr(0, equals);
-    kind = kind.substr(equals + 1);
-  }
-  const auto found = imported_losses.find(kind);
-  if (found == imported_losses.end())
-    throw UsageError(
-        fmt::format("--loss {}: expected auto, cross_entropy, mse or dice, found {}", text, kind));
-  loss.loss = found->second;
-  if (comma == std::string::npos) return loss;
-  const std::string setting = text.substr(comma + 1), key = "weight=";
-  char* end = nullptr;
-  if (setting.starts_with(key)) loss.weight = std::strtod(setting.c_str() + key.size(), &end);
-  if (end == nullptr || *end != '\0' || end == setting.c_str() + key.size() ||
-      !std::isfinite(loss.weight) || loss.weight <= 0)
-    throw UsageError(fmt::format(
-        "--loss {}: expected weight=F with F > 0 behind the comma, found {}", text, setting));
-  return loss;
-}
-
 ImportRequest request_of(const ImportOptions& options) {
   ImportRequest request{.file = options.model,
                         .element_wise = options.element_wise,
@@ -73,7 +40,7 @@ ImportRequest request_of(const ImportOptions& options) {
                         .trainable = options.trainable,
                         .frozen = options.frozen,
                         .statistics = options.statistics};
-  for (const std::string& loss : options.losses) request.losses.push_back(read_loss(loss));
+  for (const std::string& loss : options.losses) request.losses.push_back(parse_loss(loss));
   if (options.batch > 0) request.batch = options.batch;
   if (!options.input_size.empty()) request.input_size = parse_extents(options.input_size);
   return request;
@@ -165,13 +132,7 @@ void add_import(CLI::App& program, const CommandLine&) {
       ->check(extent());
   command->add_option("--input-size", options->input_size,
                       "extents of the network's input, H,W or D,H,W; default: as in the model");
-  command
-      ->add_option("--loss", options->losses,
-                   "loss to train with: cross_entropy, mse or dice; auto (default): cross_entropy "
-                   "if the model ends in a softmax or in scores of classes, else mse. "
-                   "OUTPUT=LOSS[,weight=F] puts the loss on an output other than the first, and "
-                   "multiplies it by F; the option may be given again, and training lowers the sum")
-      ->allow_extra_args(false);
+  command->add_option("--loss", options->losses, loss_help())->allow_extra_args(false);
   command
       ->add_option("--statistics", options->statistics,
                    "samples over which batch normalization takes its statistics: a number, all, or "

@@ -199,8 +199,8 @@ class Importer : public std::enable_shared_from_this<Importer> {
     const Translation translation = translation_of(node);
     need(translation != nullptr, "expected constants as its inputs, found a computed tensor");
     for (const LossOfOutput& loss : losses_)
-      if (is_softmax_of_the_loss(op, loss)) {
-        softmax_[loss.output] = node.name();
+      if (joins_loss(op, loss)) {
+        joined_[loss.output] = {node.name(), node.op() == "Sigmoid" ? "sigmoid" : "softmax"};
         return identity(op);
       }
     translation(op);
@@ -277,22 +277,26 @@ class Importer : public std::enable_shared_from_this<Importer> {
     const Draft& last = graph_.drafts[end.draft];
     const Draft* scores = &last;
     while (keeps_scores(*scores, graph_.drafts.front())) scores = &graph_.drafts[scores->inputs[0]];
-    const auto found = softmax_.find(asked.output);
-    const std::string softmax = found == softmax_.end() ? "" : found->second;
-    const ChosenLoss loss = chosen_loss(asked.loss, *scores, softmax);
-    if (!softmax.empty())
-      notes_.push_back(
-          fmt::format("the softmax at the end, {}, is part of the loss that was added, {}", softmax,
-                      name_of(loss.kind)));
+    const auto found = joined_.find(asked.output);
+    const Joined joined = found == joined_.end() ? Joined{} : found->second;
+    const auto& [loss, reason] = chosen_loss(asked.loss, *scores, joined.node);
+    if (!joined.node.empty())
+      notes_.push_back(fmt::format("the {} at the end, {}, is part of the loss that was added, {}",
+                                   joined.function, joined.node, name_of(loss.type)));
     else
       notes_.push_back(
-          fmt::format("a loss was added behind {}: {}", last.name, name_of(loss.kind)));
-    Draft draft{
-        losses_.size() == 1 ? "loss" : "loss_" + asked.output, loss.kind, {end.draft}, last.output};
+          fmt::format("a loss was added behind {}: {}", last.name, name_of(loss.type)));
+    Draft draft{losses_.size() == 1 ? "loss" : "loss_" + asked.output,
+                loss.type,
+                {end.draft},
+                last.output,
+                loss.attributes};
+    std::string described(name_of(loss.type));
+    for (const auto& [key, value] : loss.attributes.items())
+      described += fmt::format(" ({} {})", key, value.dump());
     if (asked.weight != 1) draft.attributes["weight"] = asked.weight;
     const Tensor added = graph_.add(std::move(draft), 2);
-    report_.losses.push_back(
-        {graph_.drafts[added.draft].name, std::string(name_of(loss.kind)), loss.reason});
+    report_.losses.push_back({graph_.drafts[added.draft].name, described, reason});
   }
 
   /// Drops the layers on which no loss depends. The model used only their shapes.
@@ -387,8 +391,11 @@ class Importer : public std::enable_shared_from_this<Importer> {
   Graph graph_;
   std::map<std::string, Constant> initializers_;
   std::vector<LossOfOutput> losses_;  ///< the losses to add, with the names of their outputs
-  /// by output: the softmax node that became part of the loss
-  std::map<std::string, std::string> softmax_;
+  /// The node at the end of an output that became part of the loss.
+  struct Joined {
+    std::string node, function;
+  };
+  std::map<std::string, Joined> joined_;  ///< by output
   std::vector<const Node*> needed_;
   std::set<std::string> made_;     ///< outputs of the needed nodes
   std::set<std::string> varying_;  ///< tensors that depend on the graph's inputs

@@ -7,16 +7,6 @@
 namespace stratplan::interop {
 namespace {
 
-LayerKind kind_of(ImportedLoss asked) {
-  switch (asked) {
-    case ImportedLoss::CrossEntropy: return LayerKind::SoftmaxCrossEntropy;
-    case ImportedLoss::Dice: return LayerKind::DiceLoss;
-    case ImportedLoss::FromModel:
-    case ImportedLoss::MeanSquaredError: break;
-  }
-  return LayerKind::MeanSquaredError;
-}
-
 /// Whether a layer of this kind ends models that give a score to each class.
 bool ends_in_scores(LayerKind kind) {
   return is_contraction(kind) || kind == LayerKind::GlobalAveragePool || kind == LayerKind::Add;
@@ -34,25 +24,27 @@ bool keeps_scores(const Draft& layer, const Draft& input_of_model) {
          ((kind == LayerKind::Upsample || kind == LayerKind::Pad) && !is_image);
 }
 
-ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax) {
-  if (asked != ImportedLoss::FromModel) return {kind_of(asked), "--loss asks for it"};
-  if (!softmax.empty())
-    return {LayerKind::SoftmaxCrossEntropy,
-            fmt::format("the model ends in a softmax, {}", softmax)};
+ChosenLoss chosen_loss(const std::optional<ImportedLoss>& asked, const Draft& last,
+                       const std::string& joined) {
+  if (asked) return {*asked, "--loss asks for it"};
+  if (!joined.empty())
+    return {{LayerKind::SoftmaxCrossEntropy},
+            fmt::format("the model ends in a softmax, {}", joined)};
   const std::int64_t channels = last.output[Axis::C];
   const std::string end = fmt::format("the model ends in {} ({}) with {} channels", last.name,
                                       name_of(last.type), channels);
   if (ends_in_scores(last.type.kind) && channels > 1)
-    return {LayerKind::SoftmaxCrossEntropy, end + ", as scores of classes do"};
-  return {LayerKind::MeanSquaredError, end};
+    return {{LayerKind::SoftmaxCrossEntropy}, end + ", as scores of classes do"};
+  return {{LossFunction::MeanSquaredError}, end};
 }
 
-bool is_softmax_of_the_loss(const Operation& op, const LossOfOutput& loss) {
+bool joins_loss(const Operation& op, const LossOfOutput& loss) {
+  if (op.node.output(0) != loss.output || op.graph.readers.at(loss.output) != 1) return false;
+  const LayerType type = loss.loss ? loss.loss->type : LayerKind::SoftmaxCrossEntropy;
+  if (op.node.op() == "Sigmoid") return type == LossFunction::SigmoidCrossEntropy;
   const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
-  const bool joins_loss =
-      loss.loss == ImportedLoss::FromModel || loss.loss == ImportedLoss::CrossEntropy;
-  return softmax && joins_loss && op.node.output(0) == loss.output &&
-         op.graph.readers.at(loss.output) == 1 && is_over_channels(op);
+  return softmax && is_over_channels(op) &&
+         (type == LayerKind::SoftmaxCrossEntropy || type == LayerKind::DiceCrossEntropy);
 }
 
 }  // namespace stratplan::interop

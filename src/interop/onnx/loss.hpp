@@ -7,7 +7,7 @@
 namespace stratplan::interop {
 
 struct ChosenLoss {
-  LayerKind kind = LayerKind::MeanSquaredError;
+  ImportedLoss loss;
   std::string reason;
 };
 
@@ -17,12 +17,13 @@ struct ChosenLoss {
 bool keeps_scores(const Draft& layer, const Draft& input_of_model);
 
 /// Returns the loss that the user asked for, or the one that fits the last layer that does more
-/// than keep scores. `softmax`: the node at the model's end that became part of the loss; empty if
+/// than keep scores. `joined`: the node at the model's end that became part of the loss; empty if
 /// there is none.
-ChosenLoss chosen_loss(ImportedLoss asked, const Draft& last, const std::string& softmax);
+ChosenLoss chosen_loss(const std::optional<ImportedLoss>& asked, const Draft& last,
+                       const std::string& joined);
 
-/// Whether the node is a softmax whose output is that of the model, and becomes part of the
-/// cross-entropy. No other node or loss reads such an output.
-bool is_softmax_of_the_loss(const Operation& op, const LossOfOutput& loss);
+/// Whether the node is a softmax or a sigmoid whose output is that of the model, and becomes part
+/// of the cross-entropy. No other node or loss reads such an output.
+bool joins_loss(const Operation& op, const LossOfOutput& loss);
 
 }  // namespace stratplan::interop

@@ -61,4 +61,14 @@ std::string first_of(const std::vector<std::string>& names) {
   return text;
 }
 
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
 }  // namespace stratplan

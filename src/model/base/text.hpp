@@ -43,5 +43,7 @@ bool matches_pattern(const std::string& text, const std::string& pattern);
 std::string counted(std::int64_t count, const std::string& noun);
 /// Returns the first five names, and how many more there are: "a, b, c, d, e and 2 more".
 std::string first_of(const std::vector<std::string>& names);
+/// Returns the parts of a text between the separators: one more than there are separators.
+std::vector<std::string> split(const std::string& text, char separator);
 
 }  // namespace stratplan

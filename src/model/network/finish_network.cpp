@@ -339,6 +339,11 @@ void check_attributes(const Layer& layer) {
         "expected an odd local_size, so that equally many channels lie on both sides, found {}",
         response->size)};
   }
+  const auto* loss = std::get_if<ElementLoss>(&layer.attributes);
+  if (loss && !(loss->constant > 0)) {
+    throw Complaint{fmt::format("expected a {} above 0, found {}", row_of(loss->function).constant,
+                                loss->constant)};
+  }
   if (layer.type() != PointwiseFunction::Clip) return;
   const auto& [least, most] = layer.as<Activation>().constants;
   if (least > most) {
@@ -451,8 +456,10 @@ void check_ends(const Network& network, const std::string& file,
     }
   }
   if (network.losses().empty()) {
-    throw InputError(file, "/layers",
-                     "expected a loss (softmax_cross_entropy, mean_squared_error or dice_loss)");
+    std::vector<std::string_view> names;
+    for (const LayerType type : all_layer_types())
+      if (is_loss(type.kind)) names.push_back(name_of(type));
+    throw InputError(file, "/layers", fmt::format("expected a loss ({})", fmt::join(names, ", ")));
   }
 }
 
@@ -488,6 +495,13 @@ struct BadMicroBatches {
   std::string pointer, text;
 };
 
+/// Whether the layer is a loss that divides by sums over the whole batch.
+bool sums_whole_batch(const Layer& layer) {
+  const CrossEntropyLayer* entropy = layer.cross_entropy();
+  const DiceLayer* dice = layer.dice();
+  return (dice && dice->sums == SumsOver::Batch) || (entropy && entropy->counts_labels());
+}
+
 /// Checks that micro-batches divide the batch and cut neither a statistics set of batch
 /// normalization nor a loss over the whole batch. Returns nothing if all is well.
 std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
@@ -509,14 +523,13 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
                           "samples of a micro-batch are no multiple of that (batch {} in {} parts)",
                           network.statistics_samples, network.micro_batch(), network.batch, parts)};
   }
-  const bool whole_batch = std::ranges::any_of(
-      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });
-  if (parts > 1 && whole_batch)
+  const auto whole_batch = std::ranges::find_if(network.layers, sums_whole_batch);
+  if (parts > 1 && whole_batch != network.layers.end())
     return BadMicroBatches{
         "/layers",
-        fmt::format("the Dice loss sums over the whole batch, so the batch cannot be divided into "
-                    "{} micro-batches",
-                    parts)};
+        fmt::format("the {} divides by sums over the whole batch, so the batch cannot be "
+                    "divided into {} micro-batches",
+                    name_of(whole_batch->type()), parts)};
   return {};
 }
 

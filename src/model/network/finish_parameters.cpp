@@ -63,6 +63,11 @@ class Finishing {
                        "it is the same thing, of the same shape, to all of them",
                        parameter.name, described(network_, *first), described(network_, use)));
     const std::size_t values = parameter.values.size();
+    if (use.role == ParameterRole::ClassWeights &&
+        static_cast<std::int64_t>(values) != use.shape.elements())
+      fail(use.layer, fmt::format("expected {} class weights, one for each channel of the input, "
+                                  "found {}",
+                                  use.shape.elements(), values));
     if (parameter.learning == Learning::Constant && values != 1 &&
         static_cast<std::int64_t>(values) != use.shape.elements())
       fail(use.layer, fmt::format("expected 1 or {} values of the constant {}, found {}",

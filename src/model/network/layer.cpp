@@ -68,10 +68,27 @@ std::int64_t Layer::groups() const {
                 [](auto& own) -> decltype((own.groups)) { return own.groups; });
 }
 
+const CrossEntropyLayer* Layer::cross_entropy() const {
+  const auto* both = std::get_if<DiceCrossEntropyLayer>(&attributes);
+  return both ? &both->entropy : std::get_if<CrossEntropyLayer>(&attributes);
+}
+
+const DiceLayer* Layer::dice() const {
+  const auto* both = std::get_if<DiceCrossEntropyLayer>(&attributes);
+  return both ? &both->dice : std::get_if<DiceLayer>(&attributes);
+}
+
+std::optional<std::int64_t> Layer::ignored_label() const {
+  if (const CrossEntropyLayer* entropy = cross_entropy()) return entropy->ignore_index;
+  const DiceLayer* own = dice();
+  return own ? own->ignore_index : std::nullopt;
+}
+
 LayerType Layer::type() const {
   switch (kind) {
     case LayerKind::Pointwise: return as<Activation>().function;
     case LayerKind::Binary: return as<BinaryFunction>();
+    case LayerKind::ElementwiseLoss: return as<ElementLoss>().function;
     default: return kind;
   }
 }
@@ -130,6 +147,8 @@ std::vector<std::pair<ParameterRole, Shape>> Layer::parameters() const {
     return {{ParameterRole::Scale, channels}, {ParameterRole::Shift, channels}};
   if (kind == LayerKind::PReLU)
     return {{ParameterRole::Slope, as<PReluLayer>().one_slope ? Shape{} : channels}};
+  if (cross_entropy() && cross_entropy()->weighted)
+    return {{ParameterRole::ClassWeights, channels}};
   return {};
 }
 
@@ -175,6 +194,8 @@ double Layer::longest_sum() const {
     case LayerKind::GroupNorm:
     case LayerKind::PReLU:
     case LayerKind::DiceLoss: return positions;
+    case LayerKind::DiceCrossEntropy:
+      return std::max(positions, static_cast<double>(input[Axis::C]));
     case LayerKind::LayerNorm: return std::max(positions, static_cast<double>(input[Axis::C]));
     case LayerKind::Reduce: return static_cast<double>(terms_of(as<ReduceLayer>().axes, input));
     case LayerKind::Softmax: return static_cast<double>(input[Axis::C]);
@@ -199,7 +220,7 @@ double Layer::longest_sum() const {
     case LayerKind::Add:
     case LayerKind::Dropout:
     case LayerKind::SoftmaxCrossEntropy:
-    case LayerKind::MeanSquaredError:
+    case LayerKind::ElementwiseLoss:
     case LayerKind::Concat:
     case LayerKind::ChannelShuffle:
     case LayerKind::DepthToSpace:

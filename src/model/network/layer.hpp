@@ -2,6 +2,7 @@
 // A layer: an operation with its attributes and global shapes. A layer does not depend on ranks.
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,7 +23,7 @@ struct Layer {
   std::vector<LayerIndex> inputs{};
   LayerAttributes attributes = attributes_of(kind);  ///< holds the struct that the kind requires
   /// by ParameterRole: index into Network::parameters; -1 for a parameter that is not declared
-  std::array<ParameterIndex, parameter_role_names.size()> declared{-1, -1, -1, -1, -1};
+  std::array<ParameterIndex, parameter_role_names.size()> declared{-1, -1, -1, -1, -1, -1};
   int running = -1;        ///< index into Network::running; -1 if the names are not declared
   double loss_weight = 1;  ///< of a loss: its factor in the sum of losses that training lowers
 
@@ -49,6 +50,12 @@ struct Layer {
   std::int64_t filters() const;  ///< own in contractions, else 0
   bool bias() const;             ///< own in contractions, else false
   std::int64_t groups() const;   ///< own in kinds with groups, else 1
+
+  /// The options of a loss that has a cross-entropy or a Dice loss in it; null for all other kinds.
+  const CrossEntropyLayer* cross_entropy() const;
+  const DiceLayer* dice() const;
+  /// The label that does not count in a loss; nothing if all labels do.
+  std::optional<std::int64_t> ignored_label() const;
 
   LayerType type() const;
   bool is_data() const { return kind == LayerKind::Input; }
@@ -86,7 +93,8 @@ struct Layer {
   /// transposed convolution, this is the average over output elements. Requires a contraction.
   double fan_in() const;
   /// Returns the layer's parameters and their shapes: weights and bias, or scale and shift, or
-  /// slopes. A normalization always has both scale and shift (see is_implied).
+  /// slopes, or weights of classes. A normalization always has both scale and shift (see
+  /// is_implied).
   std::vector<std::pair<ParameterRole, Shape>> parameters() const;
   /// Whether a parameter is the constant 1 or 0 that takes the place of a missing scale or shift.
   bool is_implied(ParameterRole role) const;

@@ -3,6 +3,7 @@
 // kind decides which struct a layer has (layer_kinds.hpp).
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "model/base/json/fields.hpp"
 #include "model/network/functions/binary.hpp"
 #include "model/network/functions/local_response.hpp"
+#include "model/network/functions/loss.hpp"
 #include "model/network/functions/pointwise.hpp"
 #include "model/network/functions/rearrangement.hpp"
 #include "model/network/functions/reduction.hpp"
@@ -119,11 +121,57 @@ struct NormalizationLayer {
   friend bool operator==(const NormalizationLayer&, const NormalizationLayer&) = default;
 };
 
+/// Attributes of a SoftmaxCrossEntropy. The loss is a mean over the labels that count, weighted by
+/// the weights of their classes.
+struct CrossEntropyLayer {
+  double label_smoothing = 0;  ///< the share of a label that all classes have in equal parts
+  std::optional<std::int64_t> ignore_index{};  ///< a label that does not count
+  bool weighted = false;  ///< whether classes have weights (ParameterRole::ClassWeights)
+
+  /// Whether the divisor of the mean depends on the labels. It is then a sum over the whole batch.
+  bool counts_labels() const { return weighted || ignore_index; }
+  bool is_plain() const { return label_smoothing == 0 && !counts_labels(); }
+  static constexpr auto fields() {
+    using L = CrossEntropyLayer;
+    return std::tuple(Field{"label_smoothing", &L::label_smoothing},
+                      Field{"ignore_index", &L::ignore_index}, Field{"weighted", &L::weighted});
+  }
+  friend bool operator==(const CrossEntropyLayer&, const CrossEntropyLayer&) = default;
+};
+
+/// The samples over which the sums of a Dice loss run: all of the batch, or each by itself. With
+/// sums of each sample, the loss is the mean over the samples.
+enum class SumsOver : std::uint8_t { Batch, Sample };
+inline constexpr std::array<std::string_view, 2> sums_over_names{"batch", "sample"};
+
+/// Attributes of a DiceLoss.
 struct DiceLayer {
   double epsilon = 1e-5;  ///< added to numerator and denominator
+  SumsOver sums = SumsOver::Batch;
+  std::optional<std::int64_t> ignore_index{};  ///< positions with this label do not count
 
-  static constexpr auto fields() { return std::tuple(Field{"epsilon", &DiceLayer::epsilon}); }
+  static constexpr auto fields() {
+    using L = DiceLayer;
+    return std::tuple(Field{"epsilon", &L::epsilon}, Field{"sums", &L::sums},
+                      Field{"ignore_index", &L::ignore_index});
+  }
   friend bool operator==(const DiceLayer&, const DiceLayer&) = default;
+};
+
+/// Attributes of a DiceCrossEntropy: the Dice loss of the softmax of the scores, and the
+/// cross-entropy of the scores. The loss is their weighted sum.
+struct DiceCrossEntropyLayer {
+  DiceLayer dice{};
+  CrossEntropyLayer entropy{};
+  double dice_weight = 1, cross_entropy_weight = 1;
+
+  static constexpr auto fields() {
+    using L = DiceCrossEntropyLayer;
+    return std::tuple(Field{"dice", &L::dice}, Field{"entropy", &L::entropy},
+                      Field{"dice_weight", &L::dice_weight},
+                      Field{"cross_entropy_weight", &L::cross_entropy_weight});
+  }
+  friend bool operator==(const DiceCrossEntropyLayer&, const DiceCrossEntropyLayer&) = default;
 };
 
 struct PReluLayer {
@@ -206,12 +254,13 @@ struct SpaceToDepthLayer {
 };
 
 /// The attributes of one layer. A Pointwise layer holds an Activation, a Binary layer a
-/// BinaryFunction, and a LocalResponseNorm a LocalResponse.
+/// BinaryFunction, an ElementwiseLoss an ElementLoss, and a LocalResponseNorm a LocalResponse.
 using LayerAttributes =
     std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer, PadLayer,
                  NormalizationLayer, DiceLayer, DropoutLayer, UpsampleLayer, Activation,
                  BinaryFunction, LocalResponse, PReluLayer, ReduceLayer, ChannelShuffleLayer,
-                 DepthToSpaceLayer, SpaceToDepthLayer>;
+                 DepthToSpaceLayer, SpaceToDepthLayer, ElementLoss, CrossEntropyLayer,
+                 DiceCrossEntropyLayer>;
 // Planning copies networks often, so copies of attributes must be cheap.
 static_assert(std::is_trivially_copyable_v<LayerAttributes>);
 

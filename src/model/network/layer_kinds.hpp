@@ -24,7 +24,7 @@ enum class LayerKind : int {
   FullyConnected,
   Dropout,
   SoftmaxCrossEntropy,
-  MeanSquaredError,
+  ElementwiseLoss,
   PReLU,
   Softmax,
   LocalResponseNorm,
@@ -41,8 +41,9 @@ enum class LayerKind : int {
   ChannelShuffle,
   DepthToSpace,
   SpaceToDepth,
+  DiceCrossEntropy,
 };
-inline constexpr int layer_kind_count = static_cast<int>(LayerKind::SpaceToDepth) + 1;
+inline constexpr int layer_kind_count = static_cast<int>(LayerKind::DiceCrossEntropy) + 1;
 
 struct LayerTraits {
   bool convolution = false, contraction = false, window = false, fully_connected = false,
@@ -52,7 +53,7 @@ struct LayerTraits {
 
 struct LayerKindRow {
   LayerKind kind;
-  std::string_view name;       ///< in network.json, except for Pointwise and Binary
+  std::string_view name;       ///< in network.json, except for Pointwise, Binary, ElementwiseLoss
   LayerAttributes attributes;  ///< default attributes of the kind's layers
   LayerTraits traits{};
 };
@@ -81,9 +82,9 @@ inline constexpr std::array<LayerKindRow, layer_kind_count> layer_kinds = [] {
       {Dropout, "dropout", DropoutLayer{}, {.point_wise = true}},
       {SoftmaxCrossEntropy,
        "softmax_cross_entropy",
-       PlainLayer{},
+       CrossEntropyLayer{},
        {.labels = true, .loss = true, .joins_channels = true}},
-      {MeanSquaredError, "mean_squared_error", PlainLayer{}, {.loss = true, .point_wise = true}},
+      {ElementwiseLoss, "elementwise_loss", ElementLoss{}, {.loss = true, .point_wise = true}},
       {PReLU, "prelu", PReluLayer{}, {.point_wise = true}},
       {Softmax, "softmax", PlainLayer{}, {.joins_channels = true}},
       {LocalResponseNorm, "local_response_norm", LocalResponse{}, {.joins_channels = true}},
@@ -109,6 +110,10 @@ inline constexpr std::array<LayerKindRow, layer_kind_count> layer_kinds = [] {
        "space_to_depth",
        SpaceToDepthLayer{},
        {.window = true, .joins_channels = true}},
+      {DiceCrossEntropy,
+       "dice_cross_entropy",
+       DiceCrossEntropyLayer{},
+       {.labels = true, .loss = true, .joins_channels = true}},
   }};
 }();
 static_assert(std::ranges::all_of(layer_kinds, [](const LayerKindRow& row) {
@@ -170,17 +175,21 @@ constexpr bool joins(LayerKind kind) { return traits_of(kind).joins; }
 /// follow from this.
 constexpr bool is_point_wise(LayerKind kind) { return traits_of(kind).point_wise; }
 
-/// A kind of layer as network.json names it: a LayerKind, or a function of one or two tensors.
+/// A kind of layer as network.json names it: a LayerKind, a function of one or two tensors, or a
+/// loss of each element.
 struct LayerType {
   LayerKind kind = LayerKind::Input;
   PointwiseFunction function = {};  ///< used only if the kind is Pointwise
   BinaryFunction binary = {};       ///< used only if the kind is Binary
+  LossFunction loss = {};           ///< used only if the kind is ElementwiseLoss
 
   constexpr LayerType() = default;
   constexpr LayerType(LayerKind layer_kind) : kind(layer_kind) {}
   constexpr LayerType(PointwiseFunction pointwise)
       : kind(LayerKind::Pointwise), function(pointwise) {}
   constexpr LayerType(BinaryFunction of_two) : kind(LayerKind::Binary), binary(of_two) {}
+  constexpr LayerType(LossFunction of_element)
+      : kind(LayerKind::ElementwiseLoss), loss(of_element) {}
   friend constexpr bool operator==(const LayerType&, const LayerType&) = default;
 };
 /// All types, in the order of LayerKind.

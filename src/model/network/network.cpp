@@ -181,6 +181,21 @@ std::string text_of(const PadLayer& own) {
   return text;
 }
 
+/// Returns, as text, the options of a loss with labels that differ from the usual ones.
+std::string options_of_labels(const Layer& layer) {
+  std::string text;
+  const CrossEntropyLayer* entropy = layer.cross_entropy();
+  const DiceLayer* dice = layer.dice();
+  if (entropy && entropy->label_smoothing != 0)
+    text += fmt::format(" smoothing {}", entropy->label_smoothing);
+  if (layer.ignored_label()) text += fmt::format(" ignore {}", *layer.ignored_label());
+  if (dice && dice->sums == SumsOver::Sample) text += " sums of each sample";
+  if (const auto* both = std::get_if<DiceCrossEntropyLayer>(&layer.attributes))
+    text += fmt::format(" epsilon {} dice {} cross-entropy {}", both->dice.epsilon,
+                        both->dice_weight, both->cross_entropy_weight);
+  return text;
+}
+
 /// Returns, as text, the layer's constants that differ from the usual ones. The constants of
 /// LeakyRelu, Elu and Clip are left out, because fingerprint() lists them for every layer.
 std::string other_constants(const Layer& layer) {
@@ -193,6 +208,11 @@ std::string other_constants(const Layer& layer) {
     return fmt::format(" block {}{}", fmt::join(made->block, ","), order(made->order));
   if (const auto* made = std::get_if<SpaceToDepthLayer>(&layer.attributes))
     return order(made->order);
+  if (layer.cross_entropy() || layer.dice()) return options_of_labels(layer);
+  if (const auto* loss = std::get_if<ElementLoss>(&layer.attributes))
+    return loss->constant == ElementLoss{}.constant
+               ? ""
+               : fmt::format(" {} {}", row_of(loss->function).constant, loss->constant);
   const auto* pointwise = std::get_if<Activation>(&layer.attributes);
   if (!pointwise) return "";
   const PointwiseFunction function = pointwise->function;

@@ -13,14 +13,10 @@
 
 namespace stratplan {
 
-/// The loss that the import adds to a model, because ONNX models have no loss.
-enum class ImportedLoss : int {
-  /// The import guesses a loss, and a note names it: cross-entropy behind scores of several classes
-  /// or a softmax, else the mean squared error.
-  FromModel,
-  CrossEntropy,
-  MeanSquaredError,
-  Dice,
+/// A loss that the import adds to a model, because ONNX models have no loss.
+struct ImportedLoss {
+  LayerType type;
+  Json attributes = Json::object();  ///< as network.json spells them
 };
 
 /// An operator of ONNX that the import takes.
@@ -34,7 +30,9 @@ std::vector<ImportedOperator> imported_operators();
 /// A loss behind one of the model's outputs.
 struct LossOfOutput {
   std::string output;  ///< its name in the model; empty: the first output
-  ImportedLoss loss = ImportedLoss::FromModel;
+  /// Without a value the import guesses a loss, and a note names it: cross-entropy behind scores of
+  /// several classes or a softmax, else the mean squared error.
+  std::optional<ImportedLoss> loss{};
   double weight = 1;  ///< in the sum of losses that training lowers
 };
 
@@ -45,7 +43,8 @@ struct ImportRequest {
   /// The size [H, W] or [D, H, W] that replaces the model's size. Required if the model leaves its
   /// size open.
   std::vector<std::int64_t> input_size = {};
-  ImportedLoss loss = ImportedLoss::FromModel;  ///< of the first output, if `losses` is empty
+  /// Of the first output, if `losses` is empty. Without a value the import guesses a loss.
+  std::optional<ImportedLoss> loss{};
   /// The losses to train with. Other outputs than theirs are left out. An output may have several.
   std::vector<LossOfOutput> losses = {};
   /// Names of nodes with unknown operators that the import treats as element-wise. Such a node

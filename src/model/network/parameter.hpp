@@ -15,9 +15,10 @@ using LayerIndex = int;
 using ParameterIndex = int;
 
 /// What a parameter is to a layer.
-enum class ParameterRole : int { Weights, Bias, Scale, Shift, Slope };
-inline constexpr std::array<std::string_view, 5> parameter_role_names{"weights", "bias", "scale",
-                                                                      "shift", "slope"};
+/// ClassWeights belong to a loss, which declares them as a constant.
+enum class ParameterRole : int { Weights, Bias, Scale, Shift, Slope, ClassWeights };
+inline constexpr std::array<std::string_view, 6> parameter_role_names{
+    "weights", "bias", "scale", "shift", "slope", "class_weights"};
 constexpr std::string_view name_of(ParameterRole role) {
   return parameter_role_names[static_cast<std::size_t>(role)];
 }

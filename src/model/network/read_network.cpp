@@ -40,12 +40,22 @@ Keys keys_of(LayerType type) {
       return {{}, {"input", "epsilon", "affine", "momentum", "statistics"}};
     case LayerKind::InstanceNorm:
     case LayerKind::LayerNorm: return {{}, {"input", "epsilon", "affine"}};
-    case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
+    case LayerKind::DiceLoss: return {{}, {"input", "epsilon", "sums", "ignore_index"}};
+    case LayerKind::DiceCrossEntropy:
+      return {{},
+              {"input", "epsilon", "sums", "ignore_index", "label_smoothing", "class_weights",
+               "dice_weight", "cross_entropy_weight"}};
+    case LayerKind::SoftmaxCrossEntropy:
+      return {{}, {"input", "label_smoothing", "ignore_index", "class_weights"}};
     case LayerKind::Pointwise: {
       Keys keys{{}, {"input"}};
       for (const auto& constant : row_of(type.function).constants)
         keys.optional.emplace_back(constant.name);
       return keys;
+    }
+    case LayerKind::ElementwiseLoss: {
+      const std::string constant(row_of(type.loss).constant);
+      return constant.empty() ? Keys{{}, {"input"}} : Keys{{}, {"input", constant}};
     }
     case LayerKind::Add:
     case LayerKind::Concat:
@@ -64,8 +74,6 @@ Keys keys_of(LayerType type) {
     case LayerKind::LocalResponseNorm: return {{}, {"input", "local_size", "alpha", "beta", "k"}};
     case LayerKind::GroupNorm: return {{"groups"}, {"input", "epsilon", "affine"}};
     case LayerKind::GlobalAveragePool:
-    case LayerKind::SoftmaxCrossEntropy:
-    case LayerKind::MeanSquaredError:
     case LayerKind::Softmax: return {{}, {"input"}};
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(type.kind));
@@ -282,6 +290,23 @@ class Reader {
 
   static void read_own(const Json&, LayerType type, BinaryFunction& own) { own = type.binary; }
 
+  void read_own(const Json& json, LayerType type, CrossEntropyLayer& own) const {
+    read_own<CrossEntropyLayer>(json, type, own);
+    own.weighted = json.contains("class_weights");
+  }
+
+  void read_own(const Json& json, LayerType type, DiceCrossEntropyLayer& own) const {
+    read_own(json, type, own.dice);
+    read_own(json, type, own.entropy);
+    read_value(json, type, "dice_weight", own.dice_weight);
+    read_value(json, type, "cross_entropy_weight", own.cross_entropy_weight);
+  }
+
+  static void read_own(const Json& json, LayerType type, ElementLoss& own) {
+    own.function = type.loss;
+    own.constant = json.value(std::string(row_of(type.loss).constant), own.constant);
+  }
+
   void read_own(const Json& json, LayerType type, LocalResponse& own) const {
     read_own<LocalResponse>(json, type, own);
     own.size = json.value("local_size", own.size);
@@ -305,8 +330,16 @@ class Reader {
     value = json.value(key, value);
   }
 
+  void read_value(const Json& json, LayerType, const char* key,
+                  std::optional<std::int64_t>& value) const {
+    if (json.contains(key)) value = json[key].get<std::int64_t>();
+  }
+
   void read_value(const Json& json, LayerType, const char* key, Affine& value) const {
     read_name(json, key, affine_names, value);
+  }
+  void read_value(const Json& json, LayerType, const char* key, SumsOver& value) const {
+    read_name(json, key, sums_over_names, value);
   }
   void read_value(const Json& json, LayerType, const char* key, NormalizedBy& value) const {
     read_name(json, key, normalized_by_names, value);

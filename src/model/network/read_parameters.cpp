@@ -31,6 +31,13 @@ ParameterIndex ParameterReader::index_of(const std::string& name) {
 }
 
 void ParameterReader::read_layer(const Json& json, const std::string& pointer, Layer& layer) {
+  if (json.contains("class_weights")) {
+    const ParameterIndex at =
+        index_of(fmt::format("{}.{}", layer.name, name_of(ParameterRole::ClassWeights)));
+    layer.declared[static_cast<std::size_t>(ParameterRole::ClassWeights)] = at;
+    parameters_[static_cast<std::size_t>(at)].learning = Learning::Constant;
+    parameters_[static_cast<std::size_t>(at)].values = numbers(json["class_weights"]);
+  }
   if (!json.contains("parameters")) return;
   const Json& names = json["parameters"];
   for (const auto& [role_name, name] : names.items()) {
@@ -77,6 +84,11 @@ void ParameterReader::read_declaration(const Json& json, const std::string& poin
         fmt::format("no layer has a parameter named {}{}", name, suggestion(name, known)));
   }
   Parameter& parameter = network.parameters[static_cast<std::size_t>(found->second)];
+  if (parameter.learning == Learning::Constant)
+    throw InputError(file_, pointer,
+                     fmt::format("{} is the key \"class_weights\" of a layer, which says all about "
+                                 "the weights of its classes",
+                                 name));
   if (json.contains("value")) {
     parameter.learning = Learning::Constant;
     parameter.values = numbers(json["value"]);

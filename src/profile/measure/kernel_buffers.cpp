@@ -76,9 +76,12 @@ std::vector<std::byte> sums(const Kernel& kernel) {
 /// adds up to half of the number of positions, and half of this sum lies at positions with its
 /// label.
 std::vector<std::byte> class_sums(const Kernel& kernel) {
-  const double half = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]) / 2;
-  std::vector<double> values(static_cast<std::size_t>(3 * kernel.x[Axis::C]), half);
-  std::fill_n(values.begin(), kernel.x[Axis::C], half / 2);
+  const std::int64_t classes = kernel.x[Axis::C],
+                     sets = kernel.as<DiceLossAttributes>().per_sample ? kernel.x[Axis::N] : 1;
+  const double half = static_cast<double>(kernel.x.elements() / classes / sets) / 2;
+  std::vector<double> values(static_cast<std::size_t>(sets * 3 * classes), half);
+  for (std::int64_t set = 0; set < sets; ++set)
+    std::fill_n(values.begin() + set * 3 * classes, classes, half / 2);
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
   return {bytes, bytes + values.size() * sizeof(double)};
 }
@@ -194,7 +197,9 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case Add:
     case Dropout:
     case SoftmaxCrossEntropy:
-    case MeanSquaredError:
+    case ElementwiseLoss:
+    case LabelWeights:
+    case WeightedCrossEntropy:
     case DiceSums:
     case CopyRegion:
     case Convert:
@@ -272,6 +277,8 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   else if ((is_last && kernel.scaled()) || kernel.kind == KernelKind::Unscale ||
            kernel.kind == KernelKind::AdjustLossScale)
     contents = bytes_of({1, 0});  // the loss scale
+  else if (kernel.kind == KernelKind::WeightedCrossEntropy && operand.type == DataType::F64)
+    contents = bytes_of({static_cast<double>(kernel.x.elements() / kernel.x[Axis::C])});
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
     contents = class_sums(kernel);
   else if (kernel.has<LayerNormAttributes>())

@@ -36,7 +36,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::Add: return add;
     case KernelKind::Dropout: return dropout;
     case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;
-    case KernelKind::MeanSquaredError: return mean_squared_error;
+    case KernelKind::LabelWeights: return label_weights;
+    case KernelKind::WeightedCrossEntropy: return weighted_cross_entropy;
+    case KernelKind::ElementwiseLoss: return elementwise_loss;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
     case KernelKind::PreluForward: return prelu_forward;
@@ -92,6 +94,7 @@ Bytes workspace_of(const Kernel& kernel) {
     case LayerNormGradient: return {2 * kernel.x[Axis::C] * size_of(DataType::F64)};
     case LocalResponseForward:
     case LocalResponseBackward: return cpu::local_response_workspace(kernel);
+    case WeightedCrossEntropy: return {kernel.x[Axis::C] * size_of(DataType::F32)};
     case DiceLoss: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};
     default: return {0};
   }

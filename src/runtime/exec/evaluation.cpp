@@ -7,9 +7,27 @@
 namespace stratplan {
 namespace {
 
-/// Counts the labels whose channel has the greatest value (hits). All ranks that hold a copy of a
-/// position count the position. Every position has equally many copies, so the fraction of hits is
-/// right.
+/// Whether kernels of this kind read the scores of classes, and then labels.
+bool reads_scores(KernelKind kind) {
+  return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::WeightedCrossEntropy ||
+         kind == KernelKind::DiceSums;
+}
+
+/// Returns the label that does not count.
+std::optional<std::int64_t> ignored_label(const Kernel& kernel) {
+  return std::visit(
+      [](const auto& of) -> std::optional<std::int64_t> {
+        if constexpr (requires { of.ignored; })
+          return of.ignored;
+        else
+          return {};
+      },
+      kernel.attributes);
+}
+
+/// Counts the labels whose channel has the greatest value (hits), among the labels that count. All
+/// ranks that hold a copy of a position count the position. Every position has equally many copies,
+/// so the fraction of hits is right.
 class Hits {
  public:
   Hits(const Program& program, Executor& executor)
@@ -19,9 +37,7 @@ class Hits {
   void after(std::size_t index) {
     const Op& op = program_.ops[index];
     const auto* compute = std::get_if<ComputeOp>(&op.body);
-    if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy &&
-                     compute->kernel.kind != KernelKind::DiceSums))
-      return;
+    if (!compute || !reads_scores(compute->kernel.kind)) return;
     labels_.resize(static_cast<std::size_t>(program_.buffer(op.reads[1]).region.elements()));
     executor_.download_floats(op.reads[0], values_);
     executor_.download(op.reads[1], labels_.data());
@@ -29,12 +45,15 @@ class Hits {
     const auto loss = static_cast<std::size_t>(
         std::ranges::find(program_.losses, op.layer, &LossValue::layer) - program_.losses.begin());
     double &hits = sums_[2 * loss], &positions = sums_[2 * loss + 1];
+    const std::optional<std::int64_t> ignored = ignored_label(compute->kernel);
     auto row = values_.begin();
     for (const std::int32_t label : labels_) {
-      hits += std::max_element(row, row + channels) - row == label;
+      if (label != ignored) {
+        hits += std::max_element(row, row + channels) - row == label;
+        ++positions;
+      }
       row += channels;
     }
-    positions += static_cast<double>(labels_.size());
   }
 
   /// Returns the fraction of hits over all ranks, for each loss; no value if a loss has no labels.

@@ -14,8 +14,8 @@ bool computes_loss(const Op& op) {
   const auto* compute = std::get_if<ComputeOp>(&op.body);
   if (!compute || op.phase != Phase::Forward) return false;
   const KernelKind kind = compute->kernel.kind;
-  return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::MeanSquaredError ||
-         kind == KernelKind::DiceSums;
+  return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::WeightedCrossEntropy ||
+         kind == KernelKind::ElementwiseLoss || kind == KernelKind::DiceSums;
 }
 
 }  // namespace

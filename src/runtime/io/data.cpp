@@ -49,9 +49,13 @@ std::vector<std::byte> generate(const LoadOp& load, std::uint64_t seed) {
   }
   region[Axis::C] = {0, 1};  // one label per position, without channels
   whole[Axis::C] = 1;
-  const RandomStream stream = stream_of(seed, "data.labels", load.which);
+  const RandomStream stream = stream_of(seed, "data.labels", load.which),
+                     choice = stream_of(seed, "data.ignored", load.which);
   const auto classes = static_cast<std::uint64_t>(load.classes);
+  constexpr std::uint64_t one_ignored_in = 8;
   return generate<std::int32_t>(region, whole, [&](std::uint64_t element) {
+    if (load.ignored && choice.below(one_ignored_in, element) == 0)
+      return static_cast<std::int32_t>(*load.ignored);
     return static_cast<std::int32_t>(stream.below(classes, element));
   });
 }

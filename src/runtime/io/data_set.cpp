@@ -99,19 +99,23 @@ std::string index_in(std::span<const Interval> box, std::int64_t place) {
                            : fmt::format("({})", fmt::join(index, ", "));
 }
 
-/// Throws InputError if one of the labels, which were read from `box`, is not in [0, classes).
-void check(std::span<const std::int64_t> labels, std::int64_t classes, const ArrayFile& file,
+/// Throws InputError if one of the labels, which were read from `box`, is neither in [0, classes)
+/// nor the label that does not count.
+void check(std::span<const std::int64_t> labels, std::int64_t classes,
+           std::optional<std::int64_t> ignored, const ArrayFile& file,
            std::span<const Interval> box) {
-  const auto other = std::ranges::find_if(
-      labels, [&](std::int64_t label) { return label < 0 || label >= classes; });
+  const auto other = std::ranges::find_if(labels, [&](std::int64_t label) {
+    return (label < 0 || label >= classes) && label != ignored;
+  });
   if (other == labels.end()) return;
   file.check_unchanged();  // if the file has changed, that is the cause to report
   const std::string found = file.numbers() == Numbers::Unsigned
                                 ? fmt::format("{}", static_cast<std::uint64_t>(*other))
                                 : fmt::format("{}", *other);
   throw InputError(file.name(), "",
-                   fmt::format("expected labels from 0 to {}, found {} at index {}", classes - 1,
-                               found, index_in(box, other - labels.begin())));
+                   fmt::format("expected labels from 0 to {}{}, found {} at index {}", classes - 1,
+                               ignored ? fmt::format(" or {}", *ignored) : "", found,
+                               index_in(box, other - labels.begin())));
 }
 
 /// Transposes [channels][positions] to [positions][channels].
@@ -132,7 +136,11 @@ std::int64_t elements_of(std::span<const Interval> box) {
 
 FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp& load) {
   const bool labels = load.what == LoadOp::What::Labels;
-  Array array{open_file(request, place_of(request, load)), {}, false, labels ? load.classes : 0};
+  Array array{open_file(request, place_of(request, load)),
+              {},
+              false,
+              labels ? load.classes : 0,
+              load.ignored};
   const ChannelOrder order =
       request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
   const Shape shape = stored_shape(load);
@@ -246,7 +254,7 @@ void FileData::read_around(Array& array, const LoadOp& load, std::int64_t sample
 void FileData::read_labels(const Array& array) {
   labels_.resize(static_cast<std::size_t>(elements_of(box_)));
   array.file->read(box_, labels_.data());
-  check(labels_, array.classes, *array.file, box_);
+  check(labels_, array.classes, array.ignored, *array.file, box_);
 }
 
 void FileData::check_labels(int part, int parts) {

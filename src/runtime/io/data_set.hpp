@@ -61,6 +61,7 @@ class FileData final : public DataSource {
     std::vector<std::optional<Axis>> axes;
     bool channels_last = false;  ///< whether channels are last in the file, as in programs
     std::int64_t classes = 0;    ///< number of classes; 0 if the array holds no labels
+    std::optional<std::int64_t> ignored{};  ///< the label that does not count
   };
   static Array open_array(const DataSetRequest& request, const LoadOp& load);
   Array& array_of(const LoadOp& load) {

@@ -30,7 +30,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::Add: return add;
     case KernelKind::Dropout: return dropout;
     case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;
-    case KernelKind::MeanSquaredError: return mean_squared_error;
+    case KernelKind::LabelWeights: return label_weights;
+    case KernelKind::WeightedCrossEntropy: return weighted_cross_entropy;
+    case KernelKind::ElementwiseLoss: return elementwise_loss;
     case KernelKind::CopyRegion: return copy_region;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;

@@ -57,6 +57,8 @@ BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
       if (!jumps(kernel.as<Activation>())) return -1;
       return reads_input(kernel.as<Activation>().function) ? op.reads[0] : op.writes[0];
     case KernelKind::PreluForward: return op.reads[0];
+    case KernelKind::ElementwiseLoss:
+      return row_of(kernel.as<ElementLossAttributes>().loss.function).jumps ? op.reads[0] : -1;
     default: return -1;
   }
 }
@@ -82,6 +84,11 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
               held.elements());
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
     decisions.push_back({i, buffer, held, output, places});
+    if (kernel.kind == KernelKind::ElementwiseLoss) {
+      // The loss makes the gradient at once, so the op before completes the decisions.
+      decisions.back().op = i - 1;
+      decisions.back().threshold = op.reads[1];
+    }
     if (kernel.kind == KernelKind::PointwiseForward) {
       const auto [low, high] = kernel.as<Activation>().jumps();
       decisions.back().low = static_cast<float>(low);
@@ -96,6 +103,17 @@ std::vector<float> read(const Decision& decision, Executor& executor) {
   std::vector<std::int32_t> places(static_cast<std::size_t>(decision.region.elements()));
   executor.download(decision.buffer, places.data());
   return {places.begin(), places.end()};
+}
+
+std::int64_t count_turned(const Decision& decision, const std::vector<float>& own,
+                          const std::vector<float>& decided, Executor& executor) {
+  std::vector<float> thresholds;
+  if (decision.threshold >= 0) thresholds = executor.floats(decision.threshold);
+  std::int64_t turned = 0;
+  for (std::size_t i = 0; i < own.size(); ++i)
+    turned += thresholds.empty() ? decision.differ(own[i], decided[i])
+                                 : (own[i] > thresholds[i]) != (decided[i] > thresholds[i]);
+  return turned;
 }
 
 void write(const Decision& decision, const std::vector<float>& values, Executor& executor) {

@@ -11,10 +11,10 @@
 namespace stratplan {
 
 /// Returns the buffer with the op's decisions, or -1 if the op decides nothing. Decisions are the
-/// places of maxima, or values that the gradient compares with zero or with limits. The buffer must
-/// have the extents of the layer's output. After the buffer is replaced, the backward kernel must
-/// compute the gradient of the new decisions. So no other tensor that the backward kernel reads may
-/// depend on the old decisions.
+/// places of maxima, or values that the gradient compares with zero, with limits or with a target.
+/// The buffer must have the extents of the layer's output. After the buffer is replaced, the
+/// backward kernel, or the loss, must compute the gradient of the new decisions. So no other tensor
+/// that this kernel reads may depend on the old decisions.
 BufferId deciding_buffer(const Op& op, const Kernel& kernel);
 
 /// A buffer with the decisions of a layer.
@@ -26,8 +26,11 @@ struct Decision {
   bool places = false;  ///< of maxima in their windows
   /// the values at which the gradient jumps
   float low = 0, high = std::numeric_limits<float>::infinity();
+  /// of a loss that jumps where its input is the target: the target's buffer; else -1
+  BufferId threshold = -1;
 
-  /// Whether the gradient of `a` is on another side of a jump than that of `b`.
+  /// Whether the gradient of `a` is on another side of a jump than that of `b`. Requires that there
+  /// is no threshold.
   bool differ(float a, float b) const {
     return places ? a != b : (a > low) != (b > low) || (a < high) != (b < high);
   }
@@ -43,6 +46,10 @@ void for_decisions_of(std::size_t op, const std::vector<Decision>& decisions, Ea
   for (std::size_t i = 0; i < decisions.size(); ++i)
     if (decisions[i].op == op) each(i);
 }
+
+/// Returns the number of decisions that the values `own` and `decided` make differently.
+std::int64_t count_turned(const Decision& decision, const std::vector<float>& own,
+                          const std::vector<float>& decided, Executor& executor);
 
 /// Reads and replaces a buffer of decisions. Places of maxima are stored as floats.
 std::vector<float> read(const Decision& decision, Executor& executor);

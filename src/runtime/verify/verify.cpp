@@ -140,7 +140,7 @@ class SameSide {
             Executor& executor) {
     const std::vector<float>& decided = decided_.at(index);
     const std::vector<float> own = read(decision, executor);
-    for (std::size_t i = 0; i < own.size(); ++i) turned_ += decision.differ(own[i], decided[i]);
+    turned_ += count_turned(decision, own, decided, executor);
     std::vector<float> expected = selected(decision, own, program, executor),
                        actual = selected(decision, decided, program, executor);
     if (norm_of_difference(expected, actual) <= tolerance_ * std::max(norm(expected), 1e-30))

@@ -179,6 +179,68 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
   EXPECT_EQ(network.layer(6).as<DiceLayer>().epsilon, 0.5);
 }
 
+TEST(ReadNetwork, KeepsOptionsOfLosses) {
+  const auto read_loss = [](const std::string& options) {
+    return read(data + R"({"name": "fc", "kind": "fully_connected", "filters": 2},
+        {"name": "loss", )" +
+                options + "}");
+  };
+  const auto last = [&](const std::string& options) { return read_loss(options).layers.back(); };
+  EXPECT_EQ(last(R"("kind": "huber_loss", "delta": 0.5)").as<ElementLoss>(),
+            (ElementLoss{LossFunction::Huber, 0.5}));
+  EXPECT_EQ(last(R"("kind": "smooth_l1_loss")").as<ElementLoss>(),
+            (ElementLoss{LossFunction::SmoothL1, 1}));
+  EXPECT_EQ(last(R"("kind": "sigmoid_cross_entropy", "positive_weight": 3)").as<ElementLoss>(),
+            (ElementLoss{LossFunction::SigmoidCrossEntropy, 3}));
+  EXPECT_EQ(last(R"("kind": "dice_loss", "sums": "sample", "ignore_index": 3)").as<DiceLayer>(),
+            (DiceLayer{1e-5, SumsOver::Sample, 3}));
+  EXPECT_EQ(last(R"("kind": "dice_cross_entropy", "sums": "sample", "ignore_index": 3,
+                    "epsilon": 1, "label_smoothing": 0.5, "dice_weight": 2,
+                    "cross_entropy_weight": 0.5, "class_weights": [1, 2])")
+                .as<DiceCrossEntropyLayer>(),
+            (DiceCrossEntropyLayer{{1, SumsOver::Sample, 3}, {0.5, 3, true}, 2, 0.5}));
+  const std::string entropy = R"("kind": "softmax_cross_entropy")";
+  EXPECT_TRUE(last(entropy).as<CrossEntropyLayer>().is_plain());
+  const Network network = read_loss(
+      entropy + R"(, "label_smoothing": 0.1, "ignore_index": -100, "class_weights": [0.25, 2])");
+  EXPECT_EQ(network.layers.back().as<CrossEntropyLayer>(), (CrossEntropyLayer{0.1, -100, true}));
+  const LayerIndex end = network.size() - 1;
+  const Parameter* weights = network.declared(end, ParameterRole::ClassWeights);
+  ASSERT_TRUE(weights);
+  EXPECT_EQ(weights->name, "loss.class_weights");
+  EXPECT_EQ(weights->values, (std::vector<float>{0.25F, 2}));
+  EXPECT_EQ(network.learning(end, ParameterRole::ClassWeights), Learning::Constant);
+  EXPECT_EQ(network.parameter_count(), read_loss(entropy).parameter_count());
+}
+
+TEST(ReadNetwork, FingerprintsTellLossesApart) {
+  std::set<std::string> seen;
+  const char* losses[] = {R"("kind": "softmax_cross_entropy")",
+                          R"("kind": "softmax_cross_entropy", "label_smoothing": 0.1)",
+                          R"("kind": "softmax_cross_entropy", "ignore_index": 0)",
+                          R"("kind": "softmax_cross_entropy", "ignore_index": 1)",
+                          R"("kind": "softmax_cross_entropy", "class_weights": [1, 2])",
+                          R"("kind": "softmax_cross_entropy", "class_weights": [2, 1])",
+                          R"("kind": "dice_loss")",
+                          R"("kind": "dice_loss", "sums": "sample")",
+                          R"("kind": "dice_loss", "ignore_index": 1)",
+                          R"("kind": "dice_cross_entropy")",
+                          R"("kind": "dice_cross_entropy", "epsilon": 1)",
+                          R"("kind": "dice_cross_entropy", "dice_weight": 2)",
+                          R"("kind": "dice_cross_entropy", "cross_entropy_weight": 2)",
+                          R"("kind": "huber_loss")",
+                          R"("kind": "huber_loss", "delta": 2)",
+                          R"("kind": "mean_squared_error")",
+                          R"("kind": "mean_absolute_error")"};
+  for (const char* options : losses)
+    EXPECT_TRUE(seen.insert(read(data + R"({"name": "fc", "kind": "fully_connected", "filters": 2},
+        {"name": "loss", )" + options +
+                                 "}")
+                                .fingerprint())
+                    .second)
+        << options;
+}
+
 TEST(ReadNetwork, KeepsAttributes) {
   const Network network =
       read(data +

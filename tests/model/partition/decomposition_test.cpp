@@ -186,7 +186,7 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
         {'H', split},
         {'W', split},
         {'R', repeated}}},
-      {LayerKind::MeanSquaredError,
+      {LayerKind::ElementwiseLoss,
        "",
        {{'N', split},
         {'F', split},
@@ -432,7 +432,7 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
       {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "C2", {"C2"}},
       {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "F2", {"F2"}},
       {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "N2 R3", {}},
-      {MeanSquaredError, 2, {10, 1, 1, 1}, 0, "C5", {}},
+      {ElementwiseLoss, 2, {10, 1, 1, 1}, 0, "C5", {}},
       {PointwiseFunction::Relu, 2, {4, 1, 6, 6}, 0, "R12", {}},
       {Add, 2, {4, 1, 6, 6}, 0, "H7", {"H7", "6"}},
   };

@@ -160,7 +160,7 @@ TEST(Kernel, ANarrowTypeIsThatOfActivationsAndTheirWeights) {
       {KernelKind::BatchNormForward, {narrow, sums, single, single}, {narrow}},
       {KernelKind::BatchNormBackwardSums, {narrow, narrow, sums}, {sums, single, single}},
       {KernelKind::MaxPoolForward, {narrow}, {narrow, DataType::I32}},
-      {KernelKind::MeanSquaredError, {narrow, single}, {sums, narrow}},
+      {KernelKind::ElementwiseLoss, {narrow, single}, {sums, narrow}},
       {KernelKind::Convert, {single}, {narrow}},
   };
   for (const Row& row : rows) {

@@ -31,7 +31,8 @@ const LayerFamily& family_of(LayerKind kind) {
     case LayerKind::Concat:
     case LayerKind::Pad: return layers::placement;
     case LayerKind::SoftmaxCrossEntropy:
-    case LayerKind::MeanSquaredError:
+    case LayerKind::ElementwiseLoss:
+    case LayerKind::DiceCrossEntropy:
     case LayerKind::DiceLoss: return layers::loss;
     case LayerKind::Input: break;
   }

@@ -34,12 +34,32 @@ struct LocalAttributes {
   }
   /// The loss is a mean over the whole batch, not over one micro-batch.
   void operator()(LossAttributes& of) const {
-    const std::int64_t elements = layer.input.elements();
-    of.terms =
-        static_cast<double>(has_labels(layer.kind) ? elements / layer.input[Axis::C] : elements) *
-        static_cast<double>(network.training.micro_batches);
+    of.terms = batch_terms(layer.input.elements() / layer.input[Axis::C]) / entropy_weight();
   }
-  void operator()(DiceLossAttributes& of) const { of.epsilon = layer.as<DiceLayer>().epsilon; }
+  void operator()(CrossEntropyAttributes& of) const {
+    const CrossEntropyLayer& own = *layer.cross_entropy();
+    of.smoothing = own.label_smoothing;
+    of.ignored = own.ignore_index;
+    of.weighted = own.weighted;
+    const std::int64_t positions = layer.input.elements() / layer.input[Axis::C];
+    of.terms = (of.reads_divisor() ? 1 : batch_terms(positions)) / entropy_weight();
+  }
+  void operator()(ElementLossAttributes& of) const {
+    of.loss = layer.as<ElementLoss>();
+    of.terms = batch_terms(layer.input.elements());
+  }
+  void operator()(DiceSumsAttributes& of) const {
+    of.per_sample = layer.dice()->sums == SumsOver::Sample;
+    of.ignored = layer.ignored_label();
+  }
+  void operator()(DiceLossAttributes& of) const {
+    const auto* both = std::get_if<DiceCrossEntropyLayer>(&layer.attributes);
+    of.epsilon = layer.dice()->epsilon;
+    of.per_sample = layer.dice()->sums == SumsOver::Sample;
+    of.divisor =
+        (of.per_sample ? batch_terms(layer.input[Axis::N]) : 1) / (both ? both->dice_weight : 1);
+    of.ignored = layer.ignored_label();
+  }
   void operator()(DropoutAttributes& of) const {
     of.probability = layer.as<DropoutLayer>().probability;
   }
@@ -78,6 +98,15 @@ struct LocalAttributes {
   void operator()(auto&) const {}
 
  private:
+  /// The factor of a cross-entropy that is part of a loss.
+  double entropy_weight() const {
+    const auto* both = std::get_if<DiceCrossEntropyLayer>(&layer.attributes);
+    return both ? both->cross_entropy_weight : 1;
+  }
+  /// The number of terms of the whole batch, of which a micro-batch has `terms`.
+  double batch_terms(std::int64_t terms) const {
+    return static_cast<double>(terms) * static_cast<double>(network.training.micro_batches);
+  }
   Windows windows() const {
     Windows local;
     for (const Axis axis : spatial_axes) {

@@ -92,6 +92,7 @@ struct LoadPass {
   Region region;
   Shape global;
   std::int64_t classes = 0;
+  std::optional<std::int64_t> ignored{};
 };
 
 /// A collective over the ranks that differ from this rank only along `dims`. If `blocks` is set,

@@ -185,8 +185,8 @@ int place_of_data(const Network& network, const LoadPass& pass) {
 }  // namespace
 
 void Lowering::load(LayerIndex index, const LoadPass& pass) {
-  LoadOp load{pass.what, in_whole_batch(pass.region), pass.global, pass.classes,
-              place_of_data(network_, pass)};
+  LoadOp load{pass.what,    in_whole_batch(pass.region),   pass.global,
+              pass.classes, place_of_data(network_, pass), pass.ignored};
   load.global[Axis::N] *= network_.training.micro_batches;
   add_op(index, Stream::Compute, {}, {buffer_of(pass.into)}).body = load;
 }

@@ -48,7 +48,7 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {Add, "add", Activations, formula, AddAttributes{}},
     {Dropout, "dropout", Activations, 10, DropoutAttributes{}},
     {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, 20, LossAttributes{}},
-    {MeanSquaredError, "mean_squared_error", Activations, 4, LossAttributes{}},
+    {ElementwiseLoss, "elementwise_loss", Activations, formula, ElementLossAttributes{}},
     {CopyRegion, "copy_region", Other, formula, CopyAttributes{}},
     {Fill, "fill", Other, formula, FillAttributes{}},
     {SgdMomentum, "sgd_momentum", Update, 6, OptimizerAttributes{}},
@@ -59,7 +59,7 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {SoftmaxBackward, "softmax_backward", Activations, 3},
     {LocalResponseForward, "local_response_forward", Activations, formula, LocalResponse{}},
     {LocalResponseBackward, "local_response_backward", Activations, formula, LocalResponse{}},
-    {DiceSums, "dice_sums", Activations, 2},
+    {DiceSums, "dice_sums", Activations, 2, DiceSumsAttributes{}},
     {DiceLoss, "dice_loss", Activations, 1, DiceLossAttributes{}},
     {UpsampleForward, "upsample_forward", Activations, formula, UpsampleAttributes{}},
     {UpsampleBackward, "upsample_backward", Activations, formula, UpsampleAttributes{}},
@@ -85,6 +85,8 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {ReduceBackward, "reduce_backward", Activations, formula, ReduceAttributes{}},
     {RearrangeForward, "rearrange_forward", Activations, 0, Rearrangement{}},
     {RearrangeBackward, "rearrange_backward", Activations, 0, Rearrangement{}},
+    {LabelWeights, "label_weights", Other, formula, CrossEntropyAttributes{}},
+    {WeightedCrossEntropy, "weighted_cross_entropy", Activations, 24, CrossEntropyAttributes{}},
 }};
 static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
   return &row == &kinds[static_cast<std::size_t>(row.kind)];
@@ -167,6 +169,21 @@ std::string normalization_key(const Kernel& kernel) {
          fused_key(epilogue);
 }
 
+/// The number of sets of samples over which a Dice loss sums on this rank.
+std::int64_t dice_sets(const Kernel& kernel) {
+  const bool per_sample = kernel.kind == DiceSums ? kernel.as<DiceSumsAttributes>().per_sample
+                                                  : kernel.as<DiceLossAttributes>().per_sample;
+  return per_sample ? kernel.x[Axis::N] : 1;
+}
+
+/// The key leaves out which label is ignored, and how much of a label is smoothed.
+std::string cross_entropy_key(const Kernel& kernel) {
+  const auto& attributes = kernel.as<CrossEntropyAttributes>();
+  const bool smooths = kernel.kind == WeightedCrossEntropy && attributes.smoothing > 0;
+  return fmt::format(" rows{} c{}{}{}", kernel.x[Axis::N] * positions(kernel.x), kernel.x[Axis::C],
+                     attributes.weighted ? " weighted" : "", smooths ? " smooth" : "");
+}
+
 /// The key lists the shape of y, the shapes of inputs that differ from it, and for BinaryBackward
 /// the input whose gradient is made.
 std::string binary_key(const Kernel& kernel) {
@@ -245,10 +262,14 @@ std::string details(const Kernel& kernel) {
     case LayerNormForward:
     case LayerNormBackward:
     case LayerNormGradient:
-    case DiceSums:
-    case DiceLoss:
     case SoftmaxCrossEntropy:
       return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case DiceSums:
+    case DiceLoss:
+      return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C],
+                         dice_sets(kernel) > 1 ? fmt::format(" sets{}", dice_sets(kernel)) : "");
+    case LabelWeights:
+    case WeightedCrossEntropy: return cross_entropy_key(kernel);
     case BatchNormInference:
       return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C],
                          fused_key(kernel.epilogue()));
@@ -264,7 +285,7 @@ std::string details(const Kernel& kernel) {
     case CopyRegion: return copy_key(kernel);
     case PointwiseForward:
     case PointwiseBackward:
-    case MeanSquaredError: return fmt::format(" e{}", y.elements());
+    case ElementwiseLoss: return fmt::format(" e{}", y.elements());
     case UpsampleForward:
     case UpsampleBackward: return upsample_key(kernel);
     case ReduceForward:
@@ -364,6 +385,19 @@ double Kernel::loss_weight() const {
       attributes);
 }
 
+void Kernel::set_loss_factors(double weight, bool scaled) {
+  std::visit(
+      [&](auto& of) {
+        if constexpr (requires { of.weight, of.scaled; }) {
+          of.weight = weight;
+          of.scaled = scaled;
+        } else {
+          has_other_attributes();
+        }
+      },
+      attributes);
+}
+
 void Kernel::expect_own_attributes() const {
   if (attributes.index() != attributes_of(kind).index()) has_other_attributes();
 }
@@ -378,6 +412,7 @@ std::string Kernel::name() const {
   switch (kind) {
     case PointwiseForward: return fmt::format("{}_forward", name_of(as<Activation>().function));
     case PointwiseBackward: return fmt::format("{}_backward", name_of(as<Activation>().function));
+    case ElementwiseLoss: return std::string(name_of(as<ElementLossAttributes>().loss.function));
     case BinaryForward: return fmt::format("{}_forward", name_of(as<Binary>().function));
     case BinaryBackward: return fmt::format("{}_backward", name_of(as<Binary>().function));
     default: return std::string(name_of(kind));
@@ -401,8 +436,8 @@ Operands Kernel::operands() const {
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]},
       channel{DataType::F32, x[Axis::C]};
   const Operand labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
-  const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]},
-      running{DataType::F32, 2 * x[Axis::C]};
+  const auto class_sums = [&] { return Operand{DataType::F64, dice_sets(*this) * 3 * x[Axis::C]}; };
+  const Operand moments{DataType::F64, 2 * x[Axis::C]}, running{DataType::F32, 2 * x[Axis::C]};
   const Operand row_statistics{DataType::F64, 2 * x[Axis::N] * positions(x)};
   const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
   const auto sums = [&] { return Operand{DataType::F64, sets().sets * 2 * x[Axis::C]}; };
@@ -458,15 +493,24 @@ Operands Kernel::operands() const {
               {output}};
     case SoftmaxCrossEntropy:
       return with_read({{input, labels}, {scalar_sum, input}}, scaled(), scaling);
-    case MeanSquaredError:
+    case ElementwiseLoss:
       return with_read({{input, target}, {scalar_sum, input}}, scaled(), scaling);
+    case LabelWeights:
+      return with_read({{labels}, {scalar_sum}}, as<CrossEntropyAttributes>().weighted, channel);
+    case WeightedCrossEntropy: {
+      const auto& of = as<CrossEntropyAttributes>();
+      Operands operands = with_read({{input, labels}, {scalar_sum, input}}, of.weighted, channel);
+      operands = with_read(std::move(operands), of.reads_divisor(), scalar_sum);
+      return with_read(std::move(operands), scaled(), scaling);
+    }
     case BatchNormMoments: return {{sums()}, {moments}};
     case BatchNormRunningSums: return {{running}, {sums()}};
     case RunningAverage: return with_read({{moments, running}, {running}}, scaled(), overflows);
     case BatchNormInference:
       return with_read({{input, running, channel, channel}, {output}}, addend, input);
-    case DiceSums: return {{input, labels}, {class_sums}};
-    case DiceLoss: return with_read({{labels, class_sums}, {scalar_sum, input}}, scaled(), scaling);
+    case DiceSums: return {{input, labels}, {class_sums()}};
+    case DiceLoss:
+      return with_read({{labels, class_sums()}, {scalar_sum, input}}, scaled(), scaling);
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
     case SgdMomentum:
@@ -509,6 +553,9 @@ Flops Kernel::flops() const {
     case PointwiseForward: return {outputs * row_of(as<Activation>().function).operations.forward};
     case PointwiseBackward:
       return {outputs * row_of(as<Activation>().function).operations.backward};
+    case LabelWeights: return {static_cast<double>(x[Axis::N] * positions(x))};
+    case ElementwiseLoss:
+      return {outputs * row_of(as<ElementLossAttributes>().loss.function).operations};
     case BinaryForward: return {outputs * row_of(as<Binary>().function).operations.forward};
     case BinaryBackward: return {outputs * row_of(as<Binary>().function).operations.backward};
     case Add: return {outputs * (as<AddAttributes>().inputs - 1)};

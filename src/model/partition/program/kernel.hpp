@@ -39,7 +39,12 @@
 //                                                            from dy
 //   SoftmaxCrossEntropy         x, labels (I32, one per      loss (F64 scalar: local sum / terms),
 //                               sample and position)         dx (of the mean loss)
-//   MeanSquaredError            x, target                    loss (F64 scalar), dx
+//   LabelWeights                labels, [class weights]      sum (F64 scalar: of the weights of the
+//                                                            labels)
+//   WeightedCrossEntropy        x, labels, [class weights],  loss (F64 scalar: local sum / (terms *
+//                               [divisor (sum of all ranks)] divisor)), dx
+//   ElementwiseLoss             x, target                    loss (F64 scalar: local sum / terms),
+//                                                            dx (network/functions/loss.hpp)
 //   CopyRegion                  source                       destination (packing, unpacking,
 //                                                            moving, adding)
 //   Fill                        -                            destination (`value`, usually 0)
@@ -58,8 +63,10 @@
 //   LayerNormGradient           x, dy, statistics            dscale, dshift
 //   DiceSums                    x, labels                    sums (F64, [3][C]: of x where the
 //                                                            label is the class, of x, and the
-//                                                            number of positions with the label)
-//   DiceLoss                    labels, sums (of all ranks)  loss (F64 scalar, complete), dx
+//                                                            number of positions with the label;
+//                                                            `per_sample`: [N][3][C])
+//   DiceLoss                    labels, sums (of all ranks)  loss (F64 scalar: complete, or of this
+//                                                            rank's samples), dx
 //   UpsampleForward             x                            y: along each axis the nearest
 //                                                            element, or a mix of the two around it
 //                                                            (network/scale.hpp)
@@ -144,7 +151,7 @@ enum class KernelKind : int {
   Add,
   Dropout,
   SoftmaxCrossEntropy,
-  MeanSquaredError,
+  ElementwiseLoss,
   CopyRegion,
   Fill,
   SgdMomentum,
@@ -181,8 +188,10 @@ enum class KernelKind : int {
   ReduceBackward,
   RearrangeForward,
   RearrangeBackward,
+  LabelWeights,
+  WeightedCrossEntropy,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::RearrangeBackward) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::WeightedCrossEntropy) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
 /// Whether kernels of this kind read or write activations or their gradients, which then have
@@ -256,6 +265,8 @@ struct Kernel {
   bool scaled() const;
   /// The factor by which a loss multiplies its gradient; 1 in all other kernels.
   double loss_weight() const;
+  /// Sets loss_weight() and scaled(). Requires a loss.
+  void set_loss_factors(double weight, bool scaled);
   /// The shape of the input whose gradient BinaryBackward makes.
   const Shape& differentiated() const {
     const Binary& binary = as<Binary>();
@@ -264,8 +275,8 @@ struct Kernel {
 
   /// The buffers that the table above lists, in order.
   Operands operands() const;
-  /// The first word of the key: name_of(kind), or the function's name for pointwise and binary
-  /// kinds ("relu_forward").
+  /// The first word of the key: name_of(kind), or the function's name for losses of each element,
+  /// pointwise and binary kinds ("relu_forward").
   std::string name() const;
   /// The key under which the kernel's time is stored. It contains everything that decides the time,
   /// and nothing else: "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1".

@@ -12,6 +12,7 @@
 #include "model/base/json/fields.hpp"
 #include "model/network/functions/binary.hpp"
 #include "model/network/functions/local_response.hpp"
+#include "model/network/functions/loss.hpp"
 #include "model/network/functions/pointwise.hpp"
 #include "model/network/functions/rearrangement.hpp"
 #include "model/network/functions/reduction.hpp"
@@ -184,7 +185,7 @@ struct OptimizerAttributes {
   friend auto operator<=>(const OptimizerAttributes&, const OptimizerAttributes&) = default;
 };
 
-/// For losses that are a mean: SoftmaxCrossEntropy, MeanSquaredError.
+/// For SoftmaxCrossEntropy, a mean over positions.
 struct LossAttributes {
   double terms = 0;     ///< number of terms of the mean, over the whole batch
   bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
@@ -198,16 +199,68 @@ struct LossAttributes {
   friend auto operator<=>(const LossAttributes&, const LossAttributes&) = default;
 };
 
+/// For LabelWeights and WeightedCrossEntropy. A label that is ignored has the weight 0. Any other
+/// label has the weight of its class, or 1 without `weighted`.
+struct CrossEntropyAttributes {
+  double terms = 1;      ///< the divisor of the loss; a divisor that is read is multiplied by it
+  double smoothing = 0;  ///< the share of a label that all classes have in equal parts
+  std::optional<std::int64_t> ignored{};
+  bool weighted = false;  ///< the kernel reads weights of classes
+  bool scaled = false;    ///< the kernel reads the loss scale and multiplies the gradient by it
+  double weight = 1;      ///< the kernel multiplies the gradient by it, but not the loss
+
+  /// Whether WeightedCrossEntropy divides by a sum of weights, which it reads.
+  bool reads_divisor() const { return weighted || ignored; }
+  static constexpr auto fields() {
+    using A = CrossEntropyAttributes;
+    return std::tuple(Field{"terms", &A::terms}, Field{"smoothing", &A::smoothing},
+                      Field{"ignored", &A::ignored}, Field{"weighted", &A::weighted},
+                      Field{"scaled", &A::scaled}, Field{"weight", &A::weight});
+  }
+  friend auto operator<=>(const CrossEntropyAttributes&, const CrossEntropyAttributes&) = default;
+};
+
+/// For ElementwiseLoss, a mean over elements.
+struct ElementLossAttributes {
+  ElementLoss loss{};
+  double terms = 0;     ///< number of terms of the mean, over the whole batch
+  bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
+  double weight = 1;    ///< the kernel multiplies the gradient by it, but not the loss
+
+  static constexpr auto fields() {
+    using A = ElementLossAttributes;
+    return std::tuple(Field{"loss", &A::loss}, Field{"terms", &A::terms},
+                      Field{"scaled", &A::scaled}, Field{"weight", &A::weight});
+  }
+  friend auto operator<=>(const ElementLossAttributes&, const ElementLossAttributes&) = default;
+};
+
+/// For DiceSums.
+struct DiceSumsAttributes {
+  bool per_sample = false;                ///< whether each sample has sums of its own
+  std::optional<std::int64_t> ignored{};  ///< positions with this label do not count
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"per_sample", &DiceSumsAttributes::per_sample},
+                      Field{"ignored", &DiceSumsAttributes::ignored});
+  }
+  friend auto operator<=>(const DiceSumsAttributes&, const DiceSumsAttributes&) = default;
+};
+
 /// For DiceLoss, which has a quotient of sums per class.
 struct DiceLossAttributes {
   double epsilon = 0;   ///< added to numerator and denominator of each class
   bool scaled = false;  ///< the kernel reads the loss scale and multiplies the gradient by it
   double weight = 1;    ///< the kernel multiplies the gradient by it, but not the loss
+  bool per_sample = false;
+  double divisor = 1;  ///< of the loss of each sample, or of the batch
+  std::optional<std::int64_t> ignored{};
 
   static constexpr auto fields() {
-    return std::tuple(Field{"epsilon", &DiceLossAttributes::epsilon},
-                      Field{"scaled", &DiceLossAttributes::scaled},
-                      Field{"weight", &DiceLossAttributes::weight});
+    using A = DiceLossAttributes;
+    return std::tuple(Field{"epsilon", &A::epsilon}, Field{"scaled", &A::scaled},
+                      Field{"weight", &A::weight}, Field{"per_sample", &A::per_sample},
+                      Field{"divisor", &A::divisor}, Field{"ignored", &A::ignored});
   }
   friend auto operator<=>(const DiceLossAttributes&, const DiceLossAttributes&) = default;
 };
@@ -297,7 +350,8 @@ using KernelAttributes =
                  RunningAverageAttributes, OptimizerAttributes, LossAttributes, DiceLossAttributes,
                  DropoutAttributes, AddAttributes, CopyAttributes, Activation, Binary,
                  LocalResponse, UpsampleAttributes, LayerNormAttributes, FillAttributes,
-                 ReduceAttributes, Rearrangement>;
+                 ReduceAttributes, Rearrangement, ElementLossAttributes, CrossEntropyAttributes,
+                 DiceSumsAttributes>;
 /// Kernels are copied often while passes are priced.
 static_assert(std::is_trivially_copyable_v<KernelAttributes>);
 

@@ -74,6 +74,7 @@ struct LoadOp {
   std::int64_t classes = 0;  ///< Labels: the number of classes
   /// the place of the layer among the network's input layers (Samples), or among its losses
   int which = 0;
+  std::optional<std::int64_t> ignored{};  ///< Labels: another label, which does not count
   friend bool operator==(const LoadOp&, const LoadOp&) = default;
 };
 

@@ -49,7 +49,8 @@ bool run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case Add: add<T>(kernel, call, launch); break;
     case Dropout: dropout<T>(kernel, call, launch); break;
     case SoftmaxCrossEntropy: softmax_cross_entropy<T>(kernel, call, launch); break;
-    case MeanSquaredError: mean_squared_error<T>(kernel, call, launch); break;
+    case ElementwiseLoss: elementwise_loss<T>(kernel, call, launch); break;
+    case WeightedCrossEntropy: weighted_cross_entropy<T>(kernel, call, launch); break;
     case PreluForward: prelu_forward<T>(kernel, call, launch); break;
     case PreluBackward: prelu_backward<T>(kernel, call, launch); break;
     case PreluGradient: prelu_gradient<T>(kernel, call, launch); break;
@@ -87,6 +88,7 @@ void run_on_any(const Kernel& kernel, const KernelCall& call, const Launch& laun
     case BatchNormMoments: return batch_norm_moments(kernel, call, launch);
     case RunningAverage: return running_average(kernel, call, launch);
     case BatchNormRunningSums: return batch_norm_running_sums(kernel, call, launch);
+    case LabelWeights: return label_weights(kernel, call, launch);
     case Convert: return convert(kernel, call, launch);
     case Unscale: return unscale(kernel, call, launch);
     case AdjustLossScale: return adjust_loss_scale(kernel, call, launch);
@@ -114,7 +116,7 @@ inline Bytes workspace(const Kernel& kernel) {
     case LayerNormForward: return row_workspace<LayerNormRow<float>>(kernel);
     case LayerNormBackward: return row_workspace<LayerNormGradientRow<float>>(kernel);
     case LayerNormGradient: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 2).workspace();
-    case DiceSums: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 3).workspace();
+    case DiceSums: return dice_sums_workspace(kernel);
     case SpatialMeanForward:
       return SumPlan(a_set_each_sample(kernel.x), kernel.x[Axis::C], 1).workspace();
     case BatchNormStatistics: return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace();
@@ -123,9 +125,11 @@ inline Bytes workspace(const Kernel& kernel) {
     case BatchNormBackwardSums: return backward_sums_workspace(kernel);
     case SoftmaxForward: return row_workspace<SoftmaxRow<float>>(kernel);
     case SoftmaxBackward: return row_workspace<SoftmaxGradientRow<float>>(kernel);
-    case SoftmaxCrossEntropy: return cross_entropy_workspace(kernel);
-    case MeanSquaredError: return SumPlan(one_set(kernel.x.elements()), 1, 1).workspace();
-    case DiceLoss: return SumPlan(one_set(kernel.x[Axis::C]), 1, 1).workspace();
+    case SoftmaxCrossEntropy: return row_loss_workspace<CrossEntropyRow<float>>(kernel);
+    case WeightedCrossEntropy: return row_loss_workspace<WeightedEntropyRow<float>>(kernel);
+    case LabelWeights: return SumPlan(one_set(rows_of(kernel)), 1, 1).workspace();
+    case ElementwiseLoss: return SumPlan(one_set(kernel.x.elements()), 1, 1).workspace();
+    case DiceLoss: return SumPlan(dice_quotients(kernel), 1, 1).workspace();
     case SquaredNorms: return SumPlan(one_set(kernel.y.elements()), 1, 2).workspace();
     case Unscale: return SumPlan(one_set(kernel.y.elements()), 1, 1).workspace();
     case LocalResponseBackward: return local_response_workspace(kernel);
