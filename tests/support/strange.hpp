@@ -56,7 +56,8 @@ void for_each_leaf(Value& value, const std::string& name, const Visit& visit) {
     });
   else if constexpr (requires { value.index(); })
     std::visit([&](auto& held) { for_each_leaf(held, name, visit); }, value);
-  else if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>)
+  else if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value> ||
+                     requires { value.has_value(); })
     visit(name, value);
   else
     for (auto& element : value) for_each_leaf(element, name, visit);

@@ -41,8 +41,8 @@ struct AutotuneOptions {
 /// Prints a note if the network's name had to be changed to serve as a file name.
 std::filesystem::path default_folder(const Network& network, int ranks) {
   const std::string name = file_name_of(network.name);
-  const auto folder = std::filesystem::path("stratplan_results") /
-                      fmt::format("{}-{}x{}", name, ranks, network.batch);
+  auto folder = std::filesystem::path("stratplan_results") /
+                fmt::format("{}-{}x{}", name, ranks, network.batch);
   if (name != network.name) note(fmt::format("results go to {}", folder.string()));
   return folder;
 }

@@ -52,7 +52,7 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
 }
 
 /// Appends a value to a text. Lists start with their length, variants with the index of their
-/// alternative.
+/// alternative, and optional values with whether they are there.
 template <class Value>
 void append(std::string& text, const Value& value) {
   if constexpr (HasFields<Value>) {
@@ -60,6 +60,9 @@ void append(std::string& text, const Value& value) {
   } else if constexpr (requires { value.index(); }) {
     append(text, value.index());
     std::visit([&](const auto& held) { append(text, held); }, value);
+  } else if constexpr (requires { value.has_value(); }) {
+    append(text, static_cast<int>(value.has_value()));
+    if (value) append(text, *value);
   } else if constexpr (std::is_enum_v<Value>) {
     append(text, static_cast<int>(value));
   } else if constexpr (std::is_arithmetic_v<Value>) {

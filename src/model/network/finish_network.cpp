@@ -495,13 +495,6 @@ struct BadMicroBatches {
   std::string pointer, text;
 };
 
-/// Whether the layer is a loss that divides by sums over the whole batch.
-bool sums_whole_batch(const Layer& layer) {
-  const CrossEntropyLayer* entropy = layer.cross_entropy();
-  const DiceLayer* dice = layer.dice();
-  return (dice && dice->sums == SumsOver::Batch) || (entropy && entropy->counts_labels());
-}
-
 /// Checks that micro-batches divide the batch and cut neither a statistics set of batch
 /// normalization nor a loss over the whole batch. Returns nothing if all is well.
 std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
@@ -523,7 +516,7 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
                           "samples of a micro-batch are no multiple of that (batch {} in {} parts)",
                           network.statistics_samples, network.micro_batch(), network.batch, parts)};
   }
-  const auto whole_batch = std::ranges::find_if(network.layers, sums_whole_batch);
+  const auto whole_batch = std::ranges::find_if(network.layers, &Layer::sums_whole_batch);
   if (parts > 1 && whole_batch != network.layers.end())
     return BadMicroBatches{
         "/layers",

@@ -78,6 +78,11 @@ const DiceLayer* Layer::dice() const {
   return both ? &both->dice : std::get_if<DiceLayer>(&attributes);
 }
 
+bool Layer::sums_whole_batch() const {
+  return (dice() && dice()->sums == SumsOver::Batch) ||
+         (cross_entropy() && cross_entropy()->counts_labels());
+}
+
 std::optional<std::int64_t> Layer::ignored_label() const {
   if (const CrossEntropyLayer* entropy = cross_entropy()) return entropy->ignore_index;
   const DiceLayer* own = dice();

@@ -54,6 +54,9 @@ struct Layer {
   /// The options of a loss that has a cross-entropy or a Dice loss in it; null for all other kinds.
   const CrossEntropyLayer* cross_entropy() const;
   const DiceLayer* dice() const;
+  /// Returns whether this is a loss that divides by sums over the whole batch. Micro-batches cannot
+  /// cut such a loss.
+  bool sums_whole_batch() const;
   /// The label that does not count in a loss; nothing if all labels do.
   std::optional<std::int64_t> ignored_label() const;
 

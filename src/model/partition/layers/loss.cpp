@@ -91,12 +91,6 @@ void sum_of_terms(const Site& site, KernelKind kind, const std::vector<Use>& rea
               Occasion::Last});
 }
 
-void expect_whole_batch(const Site& site) {
-  SP_ASSERT(site.network.training.micro_batches == 1,
-            "layer {} cannot run in several micro-batches: its sums run over the whole batch",
-            site.head().name);
-}
-
 /// The divisor of the loss depends on the labels if some do not count, or if classes have weights.
 /// Every rank then gets the sum of the weights of all labels first.
 void cross_entropy(const Site& site, PassSink& passes) {
@@ -106,7 +100,6 @@ void cross_entropy(const Site& site, PassSink& passes) {
     return sum_of_terms(site, SoftmaxCrossEntropy, reads, only_loss(site), passes);
   if (own.weighted) reads.push_back(site.parameter(ParameterRole::ClassWeights));
   if (own.counts_labels()) {
-    expect_whole_batch(site);
     const Use divisor = site.tensor(LabelSum);
     passes.declare(divisor, {"weight", TensorClass::Statistics, flat(1), DataType::F64});
     passes.add(site.run(site.kernel(LabelWeights), {reads.begin() + 1, reads.end()}, {divisor}));
@@ -123,7 +116,6 @@ void cross_entropy(const Site& site, PassSink& passes) {
 /// computes the loss and the gradient. The loss over the whole batch is equal on all ranks.
 void dice(const Site& site, const Use& x, Terms to, PassSink& passes) {
   const bool per_sample = site.head().dice()->sums == SumsOver::Sample;
-  if (!per_sample) expect_whole_batch(site);
   const Use sums = site.tensor(ClassSums);
   const std::int64_t sets = per_sample ? site.needed()[Axis::N].size() : 1;
   passes.declare(sums, {"sums", TensorClass::Statistics,
@@ -165,6 +157,9 @@ void dice_cross_entropy(const Site& site, PassSink& passes) {
 
 void forward(const Site& site, PassSink& passes) {
   passes.declare(site.tensor(Gradient), {"", TensorClass::ActivationGradient, site.needed()});
+  SP_ASSERT(site.network.training.micro_batches == 1 || !site.head().sums_whole_batch(),
+            "layer {} cannot run in several micro-batches: its sums run over the whole batch",
+            site.head().name);
   load(site, passes);
   switch (site.head().kind) {
     case LayerKind::DiceLoss: return dice(site, site.input(), only_loss(site), passes);
