@@ -123,7 +123,10 @@ inline LayerIndex binary(NetworkBuilder& net, BinaryFunction function, LayerInde
   LayerIndex other = net.convolution(x, seed % 4 == 2 ? 1 : extents.channels, Window{});
   const bool compares = function == BinaryFunction::Maximum || function == BinaryFunction::Minimum;
   if (seed % 4 == 1)
-    other = compares ? net.reduce(Reduction::Max, other, {Axis::D, Axis::H, Axis::W})
+    other = compares ? net.pool(LayerKind::MaxPool, other,
+                                {Window{.kernel = extents.depth},
+                                 {.kernel = extents.height},
+                                 {.kernel = extents.width}})
                      : net.global_average_pool(other);
   if (seed % 4 == 3)
     other = net.pool(LayerKind::AveragePool, other,

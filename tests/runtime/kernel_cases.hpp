@@ -552,17 +552,22 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
 
 /// Operands are at most 1 in size (coefficients at most about 2). Each of the L additions rounds a
 /// partial sum that is rarely larger than sqrt(L). So the errors add up like a random walk to about
-/// L * 2^-24. For sums in double 2^-53 replaces 2^-24.
+/// L * 2^-24. For sums in double 2^-53 replaces 2^-24. A cross-entropy adds in double the losses of
+/// positions, each of which has been rounded to 2^-24.
 inline double tolerance(const Kernel& kernel, DataType type) {
-  const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums &&
-                     kernel.kind != SoftmaxCrossEntropy && kernel.kind != WeightedCrossEntropy;
+  const bool adds_positions = type == DataType::F64 && (kernel.kind == SoftmaxCrossEntropy ||
+                                                        kernel.kind == WeightedCrossEntropy);
+  const bool exact =
+      type == DataType::F64 && kernel.kind != BatchNormBackwardSums && !adds_positions;
   const double length =
       static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
   const bool sums_squares = kernel.kind == SquaredNorms || kernel.kind == ElementwiseLoss ||
                             kernel.kind == BatchNormStatistics;
-  const double partial_sum = exact && sums_squares
-                                 ? std::sqrt(length)
-                                 : 1;  // a sum of L squares is of the order of L, not of sqrt(L)
+  // A sum of L squares is of the order of L, not of sqrt(L).
+  const double partial_sum =
+      exact && sums_squares ? std::sqrt(length)
+      : adds_positions ? std::sqrt(static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]))
+                       : 1;
   return partial_sum * (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
 }
 

@@ -60,6 +60,15 @@ TEST(Compare, TableOfDifferences) {
   }
 }
 
+TEST(Compare, ZerosAreEqual) {
+  std::vector<NamedTensor> expected = example();
+  for (NamedTensor& tensor : expected) std::ranges::fill(tensor.values, 0.0F);
+  std::vector<NamedTensor> actual = expected;
+  EXPECT_TRUE(compare(expected, actual, 1e-4).passed);
+  actual[0].values[0] = 1e-9F;
+  EXPECT_FALSE(compare(expected, actual, 1e-4).passed);
+}
+
 TEST(Compare, DifferencesAreRelativeToTheDivisorIfThatIsLarger) {
   std::vector<NamedTensor> actual = example();
   actual[3].values[0] = 1e-5F;  // of "zero"

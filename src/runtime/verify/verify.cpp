@@ -215,10 +215,11 @@ VerificationResult compare(const std::vector<NamedTensor>& expected,
   const auto relative = [&](std::size_t i) {
     SP_ASSERT(expected[i].name == actual[i].name && expected[i].shape == actual[i].shape,
               "the tensors {} and {} differ in name or shape", expected[i].name, actual[i].name);
+    const double difference = norm_of_difference(expected[i].values, actual[i].values);
+    if (difference == 0) return 0.0;  // also of a loss of 0, where no label counts
     const auto divisor = divisors.find(expected[i].name);
-    return norm_of_difference(expected[i].values, actual[i].values) /
-           std::max({norm(expected[i].values), i == 0 ? 0 : floor,
-                     divisor == divisors.end() ? 0 : divisor->second});
+    return difference / std::max({norm(expected[i].values), i == 0 ? 0 : floor,
+                                  divisor == divisors.end() ? 0 : divisor->second});
   };
 
   VerificationResult result;

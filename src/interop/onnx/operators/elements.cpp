@@ -106,12 +106,9 @@ void power(const Operation& op) {
   if (*exponent == 0.5) return op.point_wise(PointwiseFunction::Sqrt, {x});
   if (whole != std::floor(whole) || whole > most_factors || whole == 0)
     return op.point_wise(PointwiseFunction::Power, {x}, {{"exponent", *exponent}});
-  const Shape& shape = op.graph.shape(x);
-  Tensor product = x;
-  if (whole > 1) product.draft = op.made(PointwiseFunction::Square, {x}, shape).draft;
+  Tensor product = whole > 1 ? op.alike(PointwiseFunction::Square, {x}) : x;
   for (double factors = 2; factors < whole; ++factors)
-    product.draft = op.made(BinaryFunction::Multiply, {product, x}, shape).draft;
-  product.alone = product.alone && whole == 1;
+    product = op.alike(BinaryFunction::Multiply, {product, x});
   if (*exponent < 0) return op.point_wise(PointwiseFunction::Reciprocal, {product});
   op.output(product);
 }

@@ -44,7 +44,7 @@ void fully_connected(const Operation& op, const Tensor& x, const Constant& matri
   need(products == x.dims[1] && filters >= 1,
        fmt::format("a matrix of {} by {} does not fit {} elements per sample", extents[0],
                    extents[1], x.dims[1]));
-  const Shape& shape = op.graph.shape(x);
+  const Shape shape = op.graph.shape(x);
   Shape output;
   output[Axis::C] = filters;
   Json attributes{{"filters", filters}};

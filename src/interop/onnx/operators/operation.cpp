@@ -49,7 +49,7 @@ Tensor Operation::with_channels(int i) const {
 }
 
 bool Operation::is_image(const Tensor& x) const {
-  const Shape& shape = graph.shape(x);
+  const Shape shape = graph.shape(x);
   bool exact =
       x.dims.size() >= 2 && x.dims.size() <= 5 && !x.channels_last && x.dims[1] == shape[Axis::C];
   for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // extents are aligned at W
@@ -111,8 +111,8 @@ void Operation::layer(LayerKind kind, const Tensor& x, Shape output_shape, Json 
       x.dims.size()));
 }
 
-void Operation::point_wise(LayerType type, const std::vector<Tensor>& inputs, Json attributes,
-                           std::vector<Parameter> parameters) const {
+Tensor Operation::alike(LayerType type, const std::vector<Tensor>& inputs, Json attributes,
+                        std::vector<Parameter> parameters) const {
   std::vector<std::size_t> producers;
   for (const Tensor& input : inputs) producers.push_back(input.draft);
   Tensor made = inputs[0];
@@ -122,7 +122,7 @@ void Operation::point_wise(LayerType type, const std::vector<Tensor>& inputs, Js
                         2)
                    .draft;
   made.alone = true;
-  output(made);
+  return made;
 }
 
 Tensor Operation::made(LayerType type, const std::vector<Tensor>& inputs, const Shape& output_shape,

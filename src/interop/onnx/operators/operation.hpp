@@ -64,10 +64,15 @@ class Operation {
   /// axes as x.
   void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(),
              std::vector<Parameter> parameters = {}) const;
-  /// Adds a layer that keeps the shape of inputs[0]. The node's output has the extents and the
+  /// Adds a layer that keeps the shape of inputs[0]. Returns its output, with the extents and the
   /// axis order of inputs[0].
+  Tensor alike(LayerType type, const std::vector<Tensor>& inputs, Json attributes = Json::object(),
+               std::vector<Parameter> parameters = {}) const;
+  /// Adds such a layer, and defines the node's output as its output.
   void point_wise(LayerType type, const std::vector<Tensor>& inputs,
-                  Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
+                  Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const {
+    output(alike(type, inputs, std::move(attributes), std::move(parameters)));
+  }
   /// Adds a layer that has the node's name. Returns its output as an image with all axes of
   /// positions.
   Tensor made(LayerType type, const std::vector<Tensor>& inputs, const Shape& output,

@@ -27,7 +27,7 @@ bool repeats(const Shape& shape, const Factors& factors, const Shape& other) {
 
 /// Returns the joint axes of two tensors. An axis of extent 1 is broadcast, except the samples'.
 Joint joint_of(const Operation& op, const Tensor& a, const Tensor& b) {
-  const Shape &of_a = op.graph.shape(a), &of_b = op.graph.shape(b);
+  const Shape of_a = op.graph.shape(a), of_b = op.graph.shape(b);
   need(a.dims.size() == b.dims.size(),
        fmt::format("its inputs' axes do not correspond: ({}) and ({})", fmt::join(a.dims, ", "),
                    fmt::join(b.dims, ", ")));
@@ -66,14 +66,8 @@ bool is_alike(const Operation& op, const Tensor& a, const Tensor& b) {
 /// Returns f(a, b), of the extents that their broadcast has.
 Tensor applied(const Operation& op, BinaryFunction function, const Tensor& a, const Tensor& b) {
   const bool adds = function == BinaryFunction::BroadcastAdd;
-  if (is_alike(op, a, b)) {
-    Tensor made = a;
-    made.draft =
-        op.made(adds ? LayerType(LayerKind::Add) : LayerType(function), {a, b}, op.graph.shape(a))
-            .draft;
-    made.alone = true;
-    return made;
-  }
+  if (is_alike(op, a, b))
+    return op.alike(adds ? LayerType(LayerKind::Add) : LayerType(function), {a, b});
   const Joint joint = joint_of(op, a, b);
   const bool same = op.graph.shape(a) == op.graph.shape(b);
   Tensor made =
@@ -262,9 +256,9 @@ void multiply(const Operation& op) {
       return op.point_wise(*function, {x});
   for (const auto& [x, gate] : {std::pair{a, b}, {b, a}})
     if (const auto line = gelu_by_erf(op.graph, x, gate); line && x.dims == gate.dims) {
-      Tensor gelu = x;
-      gelu.draft = op.made(PointwiseFunction::Gelu, {{line->draft, {}}}, op.graph.shape(x)).draft;
-      gelu.alone = true;
+      Tensor argument = x;
+      argument.draft = line->draft;
+      const Tensor gelu = op.alike(PointwiseFunction::Gelu, {argument});
       return op.output(with_constants(op, gelu, {{2 * line->factor}, {0}}));
     }
   of_two(op, BinaryFunction::Multiply);

@@ -22,7 +22,7 @@ struct Held {
 
 Held held_by(const Operation& op, const Tensor& x, const std::vector<std::int64_t>& axes) {
   const std::vector<Factors> factors = op.factors(x);
-  const Shape& shape = op.graph.shape(x);
+  const Shape shape = op.graph.shape(x);
   std::vector<Factors> chosen;
   for (const std::int64_t axis : axes) chosen.push_back(factors[static_cast<std::size_t>(axis)]);
   Held held;
@@ -108,13 +108,12 @@ Tensor greatest_position(const Operation& op, const Tensor& x, const Held& held)
 
 /// Returns the reduction of whole axes of a layer, as the layer's image.
 Tensor reduced(const Operation& op, const Tensor& x, Reduction function, Held held) {
-  const Shape& shape = op.graph.shape(x);
   if (function == Reduction::Max && held.positions()) {
     const Tensor image = greatest_position(op, x, held);
     return held.has(Axis::C) ? reduced(op, image, function, {.whole = {false, true}, .blocks = {}})
                              : image;
   }
-  Shape output = shape;
+  Shape output = op.graph.shape(x);
   bool all_positions = !held.has(Axis::C);
   for (const Axis axis : all_axes) {
     if (held.has(axis)) output[axis] = 1;
@@ -176,13 +175,7 @@ void reduce(const Operation& op, Tensor x, Reduction function,
   op.output(without_axes(op, x, made, axes, keep));
 }
 
-Tensor squared(const Operation& op, const Tensor& x) {
-  Tensor made = op.made(PointwiseFunction::Square, {x}, op.graph.shape(x));
-  made.dims = x.dims;
-  made.channels_last = x.channels_last;
-  made.view = x.view;
-  return made;
-}
+Tensor squared(const Operation& op) { return op.alike(PointwiseFunction::Square, {op.any(0)}); }
 
 }  // namespace
 
@@ -195,28 +188,20 @@ void reduce_sum(const Operation& op) {
 void reduce_max(const Operation& op) {
   if (!reduces_stack(op, Reduction::Max)) reduce(op, op.any(0), Reduction::Max);
 }
-void reduce_sum_square(const Operation& op) { reduce(op, squared(op, op.any(0)), Reduction::Sum); }
+void reduce_sum_square(const Operation& op) { reduce(op, squared(op), Reduction::Sum); }
 void reduce_l2(const Operation& op) {
-  reduce(op, squared(op, op.any(0)), Reduction::Sum, PointwiseFunction::Sqrt);
+  reduce(op, squared(op), Reduction::Sum, PointwiseFunction::Sqrt);
 }
 void reduce_l1(const Operation& op) {
-  const Tensor x = op.any(0);
-  Tensor made = op.made(PointwiseFunction::Abs, {x}, op.graph.shape(x));
-  made.dims = x.dims;
-  made.channels_last = x.channels_last;
-  made.view = x.view;
-  reduce(op, made, Reduction::Sum);
+  reduce(op, op.alike(PointwiseFunction::Abs, {op.any(0)}), Reduction::Sum);
 }
 
 /// Adds exp(x - greatest) / sum, where the greatest is taken so that no exponential overflows.
 void softmax_along(const Operation& op, const Tensor& x, std::int64_t axis) {
   const Held held = held_by(op, x, {axis});
-  const Shape& shape = op.graph.shape(x);
   const auto shifted = [&](const Tensor& of, const Tensor& greatest) {
-    const Tensor less = op.made(BinaryFunction::Subtract, {of, greatest}, op.graph.shape(of));
-    return op.made(PointwiseFunction::Exp, {less}, op.graph.shape(of));
+    return op.alike(PointwiseFunction::Exp, {op.alike(BinaryFunction::Subtract, {of, greatest})});
   };
-  Tensor made = x;
   if (held.blocks) {
     const auto runs = runs_of(op, x, *held.blocks);
     const Tensor greatest = greatest_of(op, runs);
@@ -224,17 +209,16 @@ void softmax_along(const Operation& op, const Tensor& x, std::int64_t axis) {
     for (const Tensor& run : runs) powers.push_back(shifted(run, greatest));
     const Tensor sum = sum_of(op, powers);
     for (const Tensor& power : powers)
-      shares.push_back(op.made(BinaryFunction::Divide, {power, sum}, op.graph.shape(power)));
-    made.draft = op.made(LayerKind::Concat, shares, shape).draft;
+      shares.push_back(op.alike(BinaryFunction::Divide, {power, sum}));
+    Tensor made = x;
+    made.draft = op.made(LayerKind::Concat, shares, op.graph.shape(x)).draft;
+    made.alone = true;
+    op.output(made);
   } else {
     need(held.any(), "expected a softmax over several elements");
     const Tensor power = shifted(x, reduced(op, x, Reduction::Max, held));
-    made.draft =
-        op.made(BinaryFunction::Divide, {power, reduced(op, power, Reduction::Sum, held)}, shape)
-            .draft;
+    op.point_wise(BinaryFunction::Divide, {power, reduced(op, power, Reduction::Sum, held)});
   }
-  made.alone = true;
-  op.output(made);
 }
 
 namespace {

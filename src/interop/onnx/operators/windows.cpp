@@ -313,7 +313,7 @@ void max_pool(const Operation& op) {
 
 void average_pool(const Operation& op) {
   const Tensor x = op.image(0, 1);
-  const Shape& shape = op.graph.shape(x);
+  const Shape shape = op.graph.shape(x);
   const std::vector<std::int64_t> kernel = kernel_over(op, x);
   Windows windows = window_of(op, kernel);
   pad_automatically(op, shape, kernel.size(), windows);
