@@ -171,9 +171,6 @@ TEST(ClosedFormBlockCost, IsTheLoweredProgramOfEveryKindOfLayer) {
               // If positions are split, a loss behind a mean over them is summed over some ranks
               // needlessly.
               const Layer& first = one.network.layer(block.root());
-              // A loss right behind a reduction of W alone is summed along H, which the closed form
-              // prices as one sum with that of the reduction.
-              if (first.kind == LayerKind::Reduce && root.text() == "H2 W2") continue;
               expect_equal(lowered(one.network, block, root, execution, machine),
                            closed(one.network, block, root, execution, machine),
                            first.name + " on " + text, inherited(first, root).grid != root.grid);

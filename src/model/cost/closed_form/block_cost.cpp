@@ -15,11 +15,13 @@ namespace {
 class FusionFold : public PassSink {
  public:
   FusionFold(const Site& site, const Recomputation& recomputation, const MachineProfile& machine,
-             bool output_is_counted, BlockPieces& pieces)
+             const std::vector<DimSet>& collective_dims, bool output_is_counted,
+             BlockPieces& pieces)
       : site_(site),
         schedule_(site.network, site.execution, site.infers),
         recomputation_(recomputation),
         machine_(machine),
+        collective_dims_(collective_dims),
         recomputed_(recomputation.recomputed(site.fusion.last())),
         output_is_counted_(output_is_counted),
         pieces_(pieces) {}
@@ -170,7 +172,7 @@ class FusionFold : public PassSink {
     return {region.elements() * size_of(site_.execution.precision.activations)};
   }
 
-  /// The set in collective_dims that equals the collective's dimensions. Dimensions with one part
+  /// The set in collective_dims_ that equals the collective's dimensions. Dimensions with one part
   /// may differ.
   DimSet dims_of(const CollectivePass& body) const {
     DimSet wanted;
@@ -181,9 +183,11 @@ class FusionFold : public PassSink {
         return site_.parts(dim) == 1 || known.contains(dim) == wanted.contains(dim);
       });
     };
-    if (std::ranges::find(collective_dims, wanted) != collective_dims.end()) return wanted;
-    const auto* const found = std::ranges::find_if(collective_dims, alike);
-    return found == collective_dims.end() ? DimSet() : *found;
+    if (std::ranges::find(collective_dims_, wanted) != collective_dims_.end()) return wanted;
+    const auto found = std::ranges::find_if(collective_dims_, alike);
+    SP_ASSERT(found != collective_dims_.end(),
+              "layer {} communicates along other dimensions than its network", site_.head().name);
+    return *found;
   }
 
   void communicate(const BlockCollective& collective) {
@@ -366,6 +370,7 @@ class FusionFold : public PassSink {
   const ParameterSchedule schedule_;
   const Recomputation& recomputation_;
   const MachineProfile& machine_;
+  const std::vector<DimSet>& collective_dims_;
   const bool recomputed_, output_is_counted_;
   BlockPieces& pieces_;
   Phase phase_ = Phase::Forward;
@@ -380,7 +385,31 @@ class FusionFold : public PassSink {
   bool reads_weights_backward_ = false, averages_ = false;
 };
 
+/// The dimensions that a layer's reduction adds along, if they split its input.
+DimSet reduced_dims(const Layer& layer) {
+  ProcessGrid::Factors two;
+  two.fill(2);
+  DimSet dims;
+  for (const Dim dim : distribute(layer, {ProcessGrid({two})}).raw.dims_with(Role::Partial))
+    dims.insert(dim);
+  return dims;
+}
+
 }  // namespace
+
+std::vector<DimSet> collective_dims_of(const Network& network) {
+  std::vector<DimSet> sets{along_channels, along_space, along_blocks, along_work, along_all};
+  const auto add = [&](DimSet dims) {
+    if (std::ranges::find(sets, dims) == sets.end()) sets.push_back(dims);
+  };
+  if (std::ranges::any_of(network.parameters, &Parameter::shared))
+    for (const DimSet dims : {along_same, along_same_filters, along_same_channels}) add(dims);
+  for (const Layer& layer : network.layers) {
+    if (layer.kind == LayerKind::Reduce) add(reduced_dims(layer));
+    if (layer.dice() && layer.dice()->sums == SumsOver::Sample) add({Dim::N});
+  }
+  return sets;
+}
 
 ClosedFormBlockCost::ClosedFormBlockCost(const Network& network, const Block& block,
                                          const Execution& execution, const MachineProfile& machine)
@@ -388,7 +417,8 @@ ClosedFormBlockCost::ClosedFormBlockCost(const Network& network, const Block& bl
       block_(block),
       execution_(execution),
       machine_(machine),
-      recomputation_(network, execution.recompute) {
+      recomputation_(network, execution.recompute),
+      collective_dims_(collective_dims_of(network)) {
   for (const LayerIndex layer : block.layers)
     counted_.push_back(kept_by_consumers(network, recomputation_, layer));
 }
@@ -414,7 +444,9 @@ BlockPieces ClosedFormBlockCost::pieces(const Decomposition& root, int rank) con
       behind = distribute(network_.layer(fusion.add), decompositions[place(fusion.add)]);
       site.distributions[1] = &behind;
     }
-    FusionFold(site, recomputation_, machine_, counted_[place(fusion.last())], pieces).fold();
+    FusionFold(site, recomputation_, machine_, collective_dims_, counted_[place(fusion.last())],
+               pieces)
+        .fold();
   }
   return pieces;
 }

@@ -4,10 +4,7 @@
 // digits lie. So the pieces are computed once for all grids with the same parts per dimension. The
 // cost of a collective depends on where the digits lie. So it is computed for each grid, from a
 // GroupShape. The time that the interior/boundary split hides is not subtracted.
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "model/cost/op_cost.hpp"
@@ -35,17 +32,11 @@ inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim:
     along_same{Dim::N, Dim::D, Dim::H, Dim::W, Dim::R},
     along_same_filters{Dim::N, Dim::F, Dim::D, Dim::H, Dim::W, Dim::R},
     along_same_channels{Dim::N, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
-inline constexpr std::array collective_dims{along_channels,     along_space,        along_blocks,
-                                            along_work,         along_all,          along_same,
-                                            along_same_filters, along_same_channels};
-/// The sets that blocks of the network can communicate along.
-inline std::span<const DimSet> collective_dims_of(const Network& network) {
-  constexpr std::size_t without_sharing = 5;
-  const bool shares = std::ranges::any_of(network.parameters, &Parameter::shared);
-  return std::span(collective_dims).first(shares ? collective_dims.size() : without_sharing);
-}
+/// The sets that blocks of the network can communicate along: those above, those along which its
+/// reductions add, and the samples alone for a loss with sums of each sample.
+std::vector<DimSet> collective_dims_of(const Network& network);
 
-/// A collective over all ranks that differ only along `dims` (one of collective_dims). Along N, it
+/// A collective over all ranks that differ only along `dims` (of collective_dims_of). Along N, it
 /// covers only `samples` consecutive blocks (0: all blocks).
 struct BlockCollective {
   Collective op = Collective::AllReduce;
@@ -85,6 +76,7 @@ class ClosedFormBlockCost {
   const Execution& execution_;
   const MachineProfile& machine_;
   const Recomputation recomputation_;
+  const std::vector<DimSet> collective_dims_;
   /// by index in the block: whether consumers count the layer's output as their saved memory
   std::vector<bool> counted_;
 };
