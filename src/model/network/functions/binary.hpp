@@ -13,8 +13,8 @@
 //   operations       floating-point operations per element, forward and backward
 //   first_reads      which of a and b `first_gradient` reads; the caller passes zero for the other
 //   second_reads     which of a and b `second_gradient` reads
-//   passes_on        optional: which of a and b has dy as its gradient, and so needs no kernel unless
-//                    it is broadcast
+//   passes_on        optional: which of a and b has dy as its gradient, and so needs no kernel,
+//                    unless it is broadcast
 //   value            f(a, b)
 //   first_gradient   da at one position, from a, b and dy; if a is broadcast, the caller sums the
 //                    results of all positions that read the same element of a
