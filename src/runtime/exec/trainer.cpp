@@ -126,8 +126,7 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
   return result;
 }
 
-/// Returns whether every rank launched its ops one by one. A rank that does replays has no durations
-/// of its ops.
+/// Returns whether every rank launched its ops one by one. Ranks that replay ops know no durations.
 bool all_launched(Communicator& communicator, const Executor& executor) {
   return std::ranges::all_of(gather(communicator, {executor.replays() ? 1.0 : 0.0}),
                              [](const std::vector<double>& replays) { return replays[0] == 0; });
