@@ -135,7 +135,7 @@ Tensor Graph::tensor(const std::string& name, bool as_channels_last) {
 }
 
 Tensor Graph::settled(const std::string& name) {
-  const Tensor found = tensor(name);
+  Tensor found = tensor(name);
   if (found.view.empty() && found.unrepeated.empty()) return found;
   auto made = found.view.empty() ? found : moved(name, found, found.view);
   need(made.has_value(), fmt::format("its input {} of extents ({}) has its elements in an order "

@@ -256,7 +256,7 @@ class Importer : public std::enable_shared_from_this<Importer> {
 
   Tensor settled_output(const std::string& output) {
     try {
-      const Tensor end = graph_.settled(output);
+      Tensor end = graph_.settled(output);
       // Positions that the model takes for channels become channels.
       if (end.channels_last || end.dims.size() < 3 || end.dims[1] == 1 ||
           graph_.shape(end)[Axis::C] > 1)

@@ -40,7 +40,7 @@ std::vector<Factors> Operation::factors(const Tensor& x) const {
 }
 
 Tensor Operation::with_channels(int i) const {
-  const Tensor x = tensor(i);
+  Tensor x = tensor(i);
   if (x.channels_last ? keeps_channels(x) : is_image(x)) return x;
   const auto made = graph.moved(node.input(i), x, whole_factors(graph.shape(x), x.channels_last));
   if (!made) return x;

@@ -127,7 +127,7 @@ Tensor reduced(const Operation& op, const Tensor& x, Reduction function, Held he
 
 /// Returns the axes that a reduction names, counted from the front.
 std::vector<std::int64_t> reduced_axes(const Operation& op, const Tensor& x) {
-  const auto axes = from_front(op.list("axes", 1), x.dims.size());
+  auto axes = from_front(op.list("axes", 1), x.dims.size());
   need(!axes.empty() && std::ranges::count(axes, 0) == 0,
        "expected a reduction along some axes of each sample, found one over samples");
   return axes;
@@ -154,7 +154,7 @@ bool reduces_stack(const Operation& op, Reduction function) {
   return true;
 }
 
-void reduce(const Operation& op, Tensor x, Reduction function,
+void reduce(const Operation& op, const Tensor& x, Reduction function,
             std::optional<PointwiseFunction> then = {}) {
   const auto axes = reduced_axes(op, x);
   Held held = held_by(op, x, axes);
