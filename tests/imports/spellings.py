@@ -219,6 +219,7 @@ CASES = {
     "pixel_shuffle": between(lambda x: F.pixel_shuffle(x, 2), 2),
     "pixel_unshuffle": between(lambda x: F.pixel_unshuffle(x, 2), 32),
     "focus": between(focus, 32),
+    "last_row": between(lambda x: x[:, :, -1].unsqueeze(2)),
     "center_crop": between(lambda x: x[:, :, 4:12, 4:12]),
     "circular": module(padded("circular")),
     "reflect": module(padded("reflect")),
@@ -256,6 +257,9 @@ CASES = {
     # functions and norms
     "normalized_channels": between(lambda x: F.normalize(x, dim=1)),
     "divided_by_norm": between(lambda x: x / (x.norm(2, 1, True) + 1e-3)),
+    "root_mean_square": between(
+        lambda x: x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-5)
+    ),
     "response_norm": module(Response),
     "gelu": between(F.gelu),
     "quick_gelu": between(lambda x: x * torch.sigmoid(1.702 * x)),

@@ -170,7 +170,9 @@ Fixed function_of(const Operation& op, const Operand& operand) {
   Fixed made;
   if (multiplies(op)) made.factor = values;
   if (adds(op)) made.summand = values;
-  if (op.node.op() == "Div") made.factor = combined({1}, values, std::divides<>());
+  if (op.node.op() == "Div" && operand.side == 0) made.factor = values;
+  if (op.node.op() == "Div" && operand.side == 1)
+    made.factor = combined({1}, values, std::divides<>());
   if (op.node.op() == "Sub" && operand.side == 0) made = {{-1}, values};
   if (op.node.op() == "Sub" && operand.side == 1)
     made.summand = combined({0}, values, std::minus<>());
@@ -247,9 +249,14 @@ void with_constant(const Operation& op) {
   const bool of_channels = op.constant(side).elements() > 1;
   const Tensor x = of_channels ? op.with_channels(1 - side) : op.tensor(1 - side);
   const Operand operand{side, x, per_channel(op, op.constant(side), x), op.node.input(side)};
-  need(op.node.op() != "Div" || side == 1,
-       "expected a constant as the divisor, found a computed tensor");
   const Learning learning = part_of(op, operand);
+  if (op.node.op() == "Div" && side == 0) {
+    need(learning == Learning::Constant,
+         fmt::format("no layer trains {}, which it divides", operand.name));
+    op.graph.read_as_constant(op.node, operand.values);
+    const Tensor inverse = op.alike(PointwiseFunction::Reciprocal, {x});
+    return op.output(with_constants(op, inverse, function_of(op, operand)));
+  }
   if (learning == Learning::Constant) {
     op.graph.read_as_constant(op.node, operand.values);
     return op.output(with_constants(op, x, function_of(op, operand)));

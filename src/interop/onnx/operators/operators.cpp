@@ -63,6 +63,7 @@ const std::vector<Row>& rows() {
       {"Concat", 1, concat, {LayerKind::Concat}},
       {"Pad", 1, pad, {LayerKind::Pad}},
       {"Slice", 1, slice, {LayerKind::Pad, AveragePool}},
+      {"Gather", 1, gather, {LayerKind::Pad}},
       {"Split", 1, split, {LayerKind::Pad}},
       {"Resize", 10, resize, {Upsample}},
       {"Upsample", 7, resize, {Upsample}},

@@ -25,6 +25,7 @@ void resize(const Operation& op);
 // placement.cpp
 void pad(const Operation& op);
 void slice(const Operation& op);
+void gather(const Operation& op);
 void split(const Operation& op);
 /// Defines the node's output as the images `parts`, one behind the other along an axis of
 /// positions.

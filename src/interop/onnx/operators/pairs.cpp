@@ -88,9 +88,10 @@ bool correspond(const Operation& op, const Tensor& a, const Tensor& b) {
   }
 }
 
-/// Returns input i, which is x, as an image if a layer makes one of it.
+/// Returns input i, which is x, as an image if a layer makes one of it. Where there is one channel,
+/// it may be any axis of extent 1, and what the model takes for channels are positions.
 Tensor as_image(const Operation& op, int i, const Tensor& x) {
-  if (x.view.empty() && (x.channels_last || op.is_image(x))) return x;
+  if (x.view.empty() && (x.channels_last ? op.channels(x) > 1 : op.is_image(x))) return x;
   const Factors order = x.view.empty() ? whole_factors(op.graph.shape(x), x.channels_last) : x.view;
   return op.graph.moved(op.node.input(i), x, order).value_or(x);
 }

@@ -266,6 +266,31 @@ void slice(const Operation& op) {
   op.output(strided(op, padded(op, x, pads), by_axis));
 }
 
+/// One index, or consecutive ones, along the axis of channels or positions. The axis is gone where the
+/// index is a number.
+void gather(const Operation& op) {
+  const Tensor x = op.image(0);
+  const Constant indices = op.constant(1);
+  const std::size_t rank = x.dims.size();
+  const auto axis = static_cast<std::size_t>(from_front({op.node.integer("axis", 0)}, rank)[0]);
+  const std::int64_t extent = x.dims[axis];
+  need(axis != 0, "it takes some samples of the batch");
+  auto places = indices.integers();
+  for (std::int64_t& place : places) place += place < 0 ? extent : 0;
+  need(!places.empty() && places.front() >= 0 && places.back() < extent &&
+           std::ranges::adjacent_find(places, [](auto a, auto b) { return b != a + 1; }) ==
+               places.end(),
+       fmt::format("expected one index or consecutive ones of an axis of extent {}, found {}",
+                   extent, fmt::join(indices.integers(), ", ")));
+  Pads pads(2 * rank, 0);
+  pads[axis] = -places.front();
+  pads[rank + axis] = places.back() + 1 - extent;
+  const Tensor taken = padded(op, x, pads);
+  Extents dims = taken.dims;
+  if (indices.extents().empty()) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  op.view(taken, dims);
+}
+
 void concat_positions(const Operation& op, const std::vector<Tensor>& parts, std::size_t axis) {
   const std::size_t rank = parts[0].dims.size();
   need(axis >= 2, "expected a concatenation along channels or positions, found another axis");
