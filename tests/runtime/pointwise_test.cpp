@@ -169,5 +169,9 @@ TEST(PointwiseFunctions, NoNumberStaysNone) {
     EXPECT_TRUE(std::isnan(value(tested(function), {std::nanf("")})[0])) << name_of(function);
 }
 
+TEST(Pointwise, TheRootOfZeroHasNoSlope) {
+  EXPECT_EQ(gradient({PointwiseFunction::Sqrt}, {0, 4}, {3, 3}), (Floats{0, 0.75F}));
+}
+
 }  // namespace
 }  // namespace stratplan::pointwise_test

@@ -55,7 +55,7 @@ const std::vector<Row>& rows() {
       {"Sum", 1, add, {LayerKind::Add, BinaryFunction::BroadcastAdd}},
       {"Sub", 1, subtract, {subtracted, Linear, Convolution}},
       {"Mul", 1, multiply, {BinaryFunction::Multiply, Linear, Convolution}},
-      {"Div", 1, divide, {divide_by, Linear, Convolution}},
+      {"Div", 1, divide, {divide_by, Linear, Convolution, PointwiseFunction::Reciprocal}},
       {"Max", 1, extremum, {BinaryFunction::Maximum, PointwiseFunction::Clip}},
       {"Min", 1, extremum, {BinaryFunction::Minimum, PointwiseFunction::Clip}},
       {"Pow", 1, power, {Square, Sqrt, BinaryFunction::Multiply, Power}},

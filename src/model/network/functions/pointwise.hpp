@@ -349,6 +349,8 @@ struct Exp : Row {
   }
 };
 
+/// The gradient at 0 is 0, as that of PyTorch's norm, which ONNX writes as the root of a sum of squares.
+/// A slope of infinity there, times the sum's slope of 0, is no number.
 struct Sqrt : Row {
   static constexpr std::string_view name = "sqrt", onnx = "Sqrt";
   static constexpr Reads reads = Reads::Output;
@@ -360,7 +362,7 @@ struct Sqrt : Row {
   }
   template <class Math, class T>
   static constexpr T gradient(T y, T dy, const Constants<T>&) {
-    return dy / (2 * y);
+    return y > T(0) ? dy / (2 * y) : T(0);
   }
 };
 
