@@ -321,14 +321,14 @@ std::set<KernelKind> find_errors(const Case& of) {
 
 TEST(PlantedErrors, EachKindOfKernelIsFound) {
   std::set<KernelKind> seen = unseen;
-  for (const Case& of : {Case{"every kind", golden("every_kind", {4, 8, 6}), "N2"},
-                         Case{"gates", golden("gates", {6, 6}), "N2"},
-                         Case{"channels", golden("channels", {6, 6}), "N2"},
-                         Case{"rearranged", golden("rearranged", {8, 8}), "N2"},
-                         Case{"Dice loss", golden("dice", {6, 6}), "N2"},
-                         Case{"losses", golden("losses", {6, 6}), "H2"},
-                         Case{"regression", regression(), "N2"},
-                         Case{"regression in fp16", regression(), "N2", 2, DataType::F16}})
+  for (const Case& of :
+       {Case{"every kind", golden("every_kind", {4, 8, 6}), "N2"},
+        Case{"gates", golden("gates", {6, 6}), "N2"},
+        Case{"channels", golden("channels", {6, 6}), "N2"},
+        Case{"rearranged", golden("rearranged", {8, 8}), "N2"},
+        Case{"Dice loss", golden("dice", {6, 6}), "N2"},
+        Case{"losses", golden("losses", {6, 6}), "H2"}, Case{"regression", regression(), "N2"},
+        Case{"regression in fp16", regression(), "N2", 2, DataType::F16}})
     seen.merge(find_errors(of));
   EXPECT_EQ(std::ssize(seen), kernel_kind_count) << "no network has some kind of kernel";
 }
