@@ -628,15 +628,17 @@ RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork, ()) {
   const auto too_many = [&](std::int64_t extent, Dim dim) { return grid.parts(dim) > extent; };
   const bool contraction = is_contraction(layer.kind),
              spatial = layer.kind != LayerKind::FullyConnected;
-  const Shape& space = layer.kind == LayerKind::GlobalAveragePool ? layer.input : layer.output;
+  const auto split_extent = [&](Axis axis) {
+    return (layer.reduces(axis) ? layer.input : layer.output)[axis];
+  };
   bool cause = too_many(layer.output[Axis::N], Dim::N);
   for (const auto& [axis, dim] : {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
-    cause = cause || (spatial ? too_many(space[axis], dim) : grid.parts(dim) > 1);
+    cause = cause || (spatial ? too_many(split_extent(axis), dim) : grid.parts(dim) > 1);
   if (contraction) cause = cause || too_many(layer.input[Axis::C], Dim::C);
   if (joins_channels(layer.kind)) cause = cause || grid.parts(Dim::C) * grid.parts(Dim::F) > 1;
   const bool blocks_of_blocks =
       !contraction || drawn.decomposition.output_layout == OutputLayout::ReduceScatter;
-  const std::int64_t outputs = layer.output[Axis::C], smallest_block = outputs / grid.parts(Dim::F);
+  const std::int64_t outputs = split_extent(Axis::C), smallest_block = outputs / grid.parts(Dim::F);
   cause = cause || smallest_block < 1 || (blocks_of_blocks && smallest_block < grid.parts(Dim::C));
   if (layer.kind == LayerKind::GroupNorm && !cause)
     for (int rank = 0; rank < grid.ranks(); ++rank)
