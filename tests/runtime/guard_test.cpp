@@ -722,8 +722,8 @@ TEST_P(Guard, EachPassIsNeeded) { expect_every_pass_is_needed(GetParam()); }
 /// Takes a minute with sanitizers.
 TEST_P(GuardSweep, EachPassIsNeeded) { expect_every_pass_is_needed(GetParam()); }
 
-/// The first type of each kind. The other functions of a kind have the same passes, so only the slow
-/// tests run them all.
+/// The first type of each kind. The other functions of a kind have the same passes, so only the
+/// slow tests run them all.
 std::vector<LayerType> one_of_each_kind() {
   std::vector<LayerType> types;
   for (const LayerType& type : test::computing_types)

@@ -266,8 +266,8 @@ void slice(const Operation& op) {
   op.output(strided(op, padded(op, x, pads), by_axis));
 }
 
-/// One index, or consecutive ones, along the axis of channels or positions. The axis is gone where the
-/// index is a number.
+/// One index, or consecutive ones, along the axis of channels or positions. The axis is gone where
+/// the index is a number.
 void gather(const Operation& op) {
   const Tensor x = op.image(0);
   const Constant indices = op.constant(1);

@@ -349,8 +349,8 @@ struct Exp : Row {
   }
 };
 
-/// The gradient at 0 is 0, as that of PyTorch's norm, which ONNX writes as the root of a sum of squares.
-/// A slope of infinity there, times the sum's slope of 0, is no number.
+/// The gradient at 0 is 0, as that of PyTorch's norm, which ONNX writes as the root of a sum of
+/// squares. A slope of infinity there, times the sum's slope of 0, is no number.
 struct Sqrt : Row {
   static constexpr std::string_view name = "sqrt", onnx = "Sqrt";
   static constexpr Reads reads = Reads::Output;
