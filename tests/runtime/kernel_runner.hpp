@@ -106,6 +106,11 @@ inline std::vector<Values> run(Backend& backend, const Kernel& kernel,
   return run(backend, kernel, reads, whole_context(kernel));
 }
 
+/// Returns the outputs of the kernel on the reference backend.
+inline std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) {
+  return run(*make_reference_backend(), kernel, reads);
+}
+
 using Random = std::mt19937;
 inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high) {
   return std::uniform_int_distribution<std::int64_t>(low, high)(random);

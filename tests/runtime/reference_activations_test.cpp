@@ -19,15 +19,12 @@ using test::Floats;
 using test::floats;
 using test::point_wise;
 using test::random_floats;
+using test::run;
 using test::Values;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::Pointwise;
 using Integers = std::vector<std::int32_t>;
-
-std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) {
-  return test::run(*make_reference_backend(), kernel, reads);
-}
 
 // ---------------------------------------------------------------- by hand
 

@@ -20,6 +20,7 @@ using test::Floats;
 using test::floats;
 using test::point_wise;
 using test::random_floats;
+using test::run;
 using test::Values;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
@@ -28,10 +29,6 @@ using ::testing::FloatNear;
 using ::testing::Pointwise;
 
 using Integers = std::vector<std::int32_t>;
-
-std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) {
-  return test::run(*make_reference_backend(), kernel, reads);
-}
 
 /// Returns a kernel over a row of positions, with one window along W.
 Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window) {

@@ -168,9 +168,9 @@ TEST(ClosedFormBlockCost, IsTheLoweredProgramOfEveryKindOfLayer) {
             for (const Block& block : fold(one.network)) {
               const Decomposition root = Decomposition::parse(text);
               if (check(one.network, block, root)) continue;
+              const Layer& first = one.network.layer(block.root());
               // If positions are split, a loss behind a mean over them is summed over some ranks
               // needlessly.
-              const Layer& first = one.network.layer(block.root());
               expect_equal(lowered(one.network, block, root, execution, machine),
                            closed(one.network, block, root, execution, machine),
                            first.name + " on " + text, inherited(first, root).grid != root.grid);
