@@ -97,7 +97,18 @@ build() {
 # plan has LAYOUT for all layers, or is the search's, which leaves small networks on one rank. Its
 # ranks are threads of one process on this device.
 verify() {
-  $program plan "$1" -m dgx-h200 -n "$2" -b "$3" ${4:+--uniform "$4"} -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
+  local plan
+  plan=$out/plan_$(basename "$1" .json)_$2.json
+  $program plan "$1" -m dgx-h200 -n "$2" -b "$3" ${4:+--uniform "$4"} -o "$plan" && $program run "$plan" --backend cuda --verify
+}
+# Networks that have each kind of layer and loss, split along the rows.
+verify_kinds() {
+  local network failed=0
+  for network in tests/golden/{every_kind,channels,rearranged,resized,gates,globe,losses,dice,parameters,several_ends}.json; do
+    echo "== $network"
+    verify "$network" 2 4 H2 || failed=1
+  done
+  return $failed
 }
 # graphs NETWORK RANKS BATCH LAYOUT STEPS ARGUMENT...: trains twice, with each op launched and with
 # ops replayed as CUDA graphs. Losses must be equal. Prints the times of both.
@@ -165,7 +176,7 @@ pytorch() {
   done
   return $failed
 }
-export -f build verify graphs measure predict pytorch
+export -f build verify verify_kinds graphs measure predict pytorch
 
 run_part "device" 20 device.txt nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,ecc.mode.current,mig.mode.current --format=csv
 run_part "build" 300 build.log build
@@ -176,6 +187,7 @@ for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "mesh128 4 2" "cosmofl
   read -r network ranks batch layout <<<"$case"
   run_part "verify $case" 40 "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch" "$layout"
 done
+run_part "verify each kind of layer and loss" 90 verify_kinds.log verify_kinds
 run_part "NCCL between 2 processes" 60 nccl_2.log build/gpu/test_nccl_ranks launch 2
 run_part "CUDA graph, ResNet-50 of batch 128" 60 graph_resnet50.log graphs resnet50 1 128 '' 20
 run_part "CUDA graphs, 2 processes by NCCL" 120 graph_nccl.log graphs tiny 2 4 H2 3 --communicator nccl --communication-timeout 60
