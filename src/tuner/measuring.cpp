@@ -117,8 +117,10 @@ std::vector<Program> Measuring::programs_of(const Network& network,
 MachineProfile Measuring::known() const {
   MachineProfile machine = read_machine("local", ranks_, threads_per_rank);
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
-      (device_ && machine.provenance.text("device") != device_->name))
+      (device_ && machine.provenance.text("device") != device_->name)) {
     machine.measured_ranks = 0;
+    if (device_) machine.device.memory = device_->memory;  // the first plans must fit into it
+  }
   forget_other_transports(machine, ranks_ == 1           ? ""
                                    : uses_mpirun(ranks_) ? mpi_part().description
                                                          : "sockets");

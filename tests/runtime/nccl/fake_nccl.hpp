@@ -3,7 +3,6 @@
 // memory. Linked before the libraries, these functions replace theirs. Every call of a communicator
 // is in progress for a while, and the calls of a group are executed at its end. Include this file
 // once in a program.
-// program.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -14,6 +13,7 @@
 #include <numeric>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "model/base/assert.hpp"
@@ -48,6 +48,7 @@ inline thread_local FakeNccl fake_nccl;
 struct ncclComm {
   std::vector<int> ranks;
   int in_progress = 0;
+  std::function<void()> at_end{};  ///< what its call does when it ends
   std::shared_ptr<stratplan::test::FakeAborts> aborts = stratplan::test::fake_nccl.aborts;
 };
 
@@ -121,16 +122,21 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int, ncclComm_t* comm, 
   ++fake_nccl.splits;
   // All ranks take part, so a rank that left this call out would make the others wait.
   const auto colors = stratplan::gather({color}, *fake_nccl.engine);
+  *comm = nullptr;  // until the split has ended
   if (color != NCCL_SPLIT_NOCOLOR) {
-    *comm = new ncclComm;
-    for (const int rank : parent->ranks)
-      if (colors[static_cast<std::size_t>(rank)].front() == color) (*comm)->ranks.push_back(rank);
-    begin_call(*comm);
+    parent->at_end = [=] {
+      *comm = new ncclComm;
+      for (const int rank : parent->ranks)
+        if (colors[static_cast<std::size_t>(rank)].front() == color) (*comm)->ranks.push_back(rank);
+      begin_call(*comm);
+    };
   }
-  return begin_call(parent);
+  begin_call(parent);
+  return ncclSuccess;  // NCCL does so although the split is in progress
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  if (comm->in_progress > 0) --comm->in_progress;
+  if (comm->in_progress > 0 && --comm->in_progress == 0)
+    if (const auto at_end = std::exchange(comm->at_end, nullptr)) at_end();
   *state = comm->in_progress > 0 ? ncclInProgress : fake_nccl.state;
   return ncclSuccess;
 }

@@ -178,8 +178,8 @@ void NcclCommunicator::connect() {
   require(root().settle(started), &root(), Stream::Compute);
 }
 
-/// Makes one round of groups. With non-blocking calls the new communicator exists once its parent
-/// has settled.
+/// Makes one round of groups. The split of a non-blocking communicator returns ncclSuccess while it
+/// is in progress. The new communicator exists once its parent has settled.
 void NcclCommunicator::split(const std::vector<CollectiveGroup>& round) {
   const int mine = group_with(rank(), round);
   const CollectiveGroup* group = mine < 0 ? nullptr : &round[static_cast<std::size_t>(mine)];
@@ -187,7 +187,8 @@ void NcclCommunicator::split(const std::vector<CollectiveGroup>& round) {
   ncclComm_t comm = nullptr;
   const ncclResult_t started =
       ncclCommSplit(root().comm(), group ? mine : NCCL_SPLIT_NOCOLOR, rank(), &comm, &config_);
-  require(root().settle(started), &root(), Stream::Compute);
+  require(root().settle(started == ncclSuccess ? ncclInProgress : started), &root(),
+          Stream::Compute);
   if (!group) return;
   handles_.push_back(std::make_unique<NcclHandle>(comm, options_.timeout));
   require(handles_.back()->settle(ncclInProgress), handles_.back().get(), Stream::Compute);
