@@ -113,6 +113,34 @@ TEST(Plans, HaveNamesThatDifferAndStay) {
   }
 }
 
+/// Engines that device_kernels_test.cpp found to give wrong numbers on a device.
+TEST(Plans, LeaveOutEnginesThatMiscompute) {
+  constexpr Window uneven{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 0, .pad_after = 2};
+  struct Row {
+    KernelKind kind;
+    Arithmetic arithmetic;
+    Window window;
+    int engine;
+    bool offered;
+  };
+  for (const auto& [kind, arithmetic, window, engine, offered] : {
+           Row{KernelKind::ConvolutionBackwardData, Arithmetic::F32, same, 50, true},
+           Row{KernelKind::ConvolutionBackwardData, Arithmetic::F32, uneven, 50, false},
+           Row{KernelKind::ConvolutionBackwardData, Arithmetic::F16, uneven, 50, false},
+           Row{KernelKind::ConvolutionBackwardFilter, Arithmetic::F32, same, 1, true},
+           Row{KernelKind::ConvolutionBackwardFilter, Arithmetic::F32, uneven, 1, false},
+           Row{KernelKind::ConvolutionBackwardData, Arithmetic::F16, same, 2, false},
+       }) {
+    const Kernel kernel = convolution(kind, 1, 16, 8, 30, window);
+    const std::vector<Plan> plans = execution_plans(kernel, arithmetic, Target(h100()));
+    EXPECT_EQ(std::ranges::any_of(
+                  plans, [number = engine](const Plan& p) { return p.config.engine == number; }),
+              offered)
+        << kernel.key() << " in " << name_of(arithmetic) << ", engine " << engine << ", offered "
+        << testing::PrintToString(names_of(plans));
+  }
+}
+
 TEST(Plans, AreFoundByName) {
   const Target target(h100());
   const Kernel kernel = convolution(KernelKind::ConvolutionForward, 8, 64, 64, 56, same);

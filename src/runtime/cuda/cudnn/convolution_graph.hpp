@@ -46,9 +46,10 @@ struct Plan {
 
 /// Calls `visit` with the engines and settings that the heuristics propose, until `visit` returns
 /// true. Each engine with its settings is visited once, the best guess first. Leaves out engines
-/// that do not compute as `arithmetic` says and engines whose sums are not repeatable. Asks the
-/// heuristics one after the other, and only as many as needed.
-void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target,
+/// that do not compute as `arithmetic` says, engines whose sums are not repeatable, and engines
+/// known to give wrong numbers for this kernel. Asks the heuristics one after the other, and only
+/// as many as needed.
+void visit_configs(const Kernel& kernel, Arithmetic arithmetic, const Target& target,
                    const std::function<bool(const EngineConfig&)>& visit);
 
 /// Returns the plan of an engine. Returns nothing if the engine does not support the operation or
