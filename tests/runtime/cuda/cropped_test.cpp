@@ -47,7 +47,8 @@ TEST(Cropped, SaysWhatIsRead) {
   // x; kernel, stride, dilation, pads; y, from, extent, pads
   const std::vector<Row> table{
       {8, {3, 1, 1, 1, 1}, 8, 0, 8, 1, 1},    // nothing to crop
-      {8, {3, 2, 1, 1, 0}, 4, 0, 8, 1, 0},    // nothing to crop either
+      {8, {3, 2, 1, 1, 0}, 4, 0, 8, 1, 1},    // padding that is not read makes both ends alike
+      {7, {3, 2, 1, 1, 0}, 3, 0, 7, 1, 0},    // here it would be read
       {8, {3, 2, 1, 0, 0}, 3, 0, 8, 0, 0},    // less than a stride remains at the end
       {8, {1, 1, 1, -2, 0}, 6, 2, 6, 0, 0},   // begins inside of x
       {8, {3, 1, 1, -1, -2}, 3, 1, 5, 0, 0},  // begins and ends inside of x

@@ -24,6 +24,10 @@ Cropped cropped(const Kernel& kernel) {
     window.pad_before += before;
     window.pad_after = std::max<std::int64_t>(0, end - extent);
     extent = std::max<std::int64_t>(0, extent - before - after);
+    Window even = window;
+    even.pad_after = window.pad_before;
+    if (even.pad_after > window.pad_after && even.output_extent(extent) == kernel.y[axis])
+      window = even;
   }
   return result;
 }
