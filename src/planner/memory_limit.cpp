@@ -6,13 +6,15 @@
 
 #include "model/base/error.hpp"
 #include "model/base/text.hpp"
+#include "model/network/micro_batches.hpp"
 #include "planner/memory_saving.hpp"
 
 namespace stratplan {
 
 Bytes least_conceivable_memory(const Network& network, std::int64_t ranks,
                                const Execution& execution, const FreeMemoryOptions& free) {
-  const std::int64_t samples = free.micro_batches ? 1 : network.micro_batch();
+  const std::int64_t samples =
+      free.micro_batches && !why_no_micro_batches(network) ? 1 : network.micro_batch();
   std::int64_t largest = 0;
   for (const Layer& layer : network.layers)
     if (is_contraction(layer.kind))
@@ -44,12 +46,13 @@ void MemoryLimit::refuse_if_impossible() const {
   const Bytes on_all = lower_bound_on(std::max<std::int64_t>(all, ranks_));
   throw InfeasibleError(fmt::format(
       "{}: every plan needs at least {}, an even share of parameters, gradients, optimizer state "
-      "and the largest output of a convolution or fully connected layer{}",
+      "and the largest output of a convolution or fully connected layer{}{}",
       does_not_fit_text(), readable(here),
       all <= ranks_ || fits(on_all)
           ? ""
           : fmt::format("; on all {} ranks of {}, every plan needs at least {}", all, machine_.name,
-                        readable(on_all))));
+                        readable(on_all)),
+      undivided_text()));
 }
 
 std::string MemoryLimit::exceeded_text(Bytes memory) const {
@@ -57,13 +60,18 @@ std::string MemoryLimit::exceeded_text(Bytes memory) const {
 }
 
 std::string MemoryLimit::nothing_fits_text(Bytes least) const {
-  return fmt::format("{}: the leanest plan found needs {}{}", does_not_fit_text(), mebibytes(least),
-                     enough_ranks_text());
+  return fmt::format("{}: the leanest plan found needs {}{}{}", does_not_fit_text(),
+                     mebibytes(least), enough_ranks_text(), undivided_text());
 }
 
 std::string MemoryLimit::does_not_fit_text() const {
   return fmt::format("{} with batch {} does not fit into {} per rank on {}", network_.name,
                      network_.batch, exact(*value_), counted(ranks_, "rank"));
+}
+
+std::string MemoryLimit::undivided_text() const {
+  const auto why = options_.free.micro_batches ? why_no_micro_batches(network_) : std::nullopt;
+  return why ? "; there are no micro-batches: " + *why : "";
 }
 
 std::string MemoryLimit::enough_ranks_text() const {

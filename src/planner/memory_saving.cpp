@@ -11,6 +11,7 @@
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
 #include "model/base/text.hpp"
+#include "model/network/micro_batches.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
 #include "model/partition/shared_parameters.hpp"
@@ -102,8 +103,8 @@ MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachinePro
 void MemoryChoices::add_variants() {
   const std::int64_t most = free_.micro_batches ? most_micro_batches : 1;
   variants_.push_back({network_, fold(network_), {}});
-  for (std::int64_t parts = 2; parts <= most; parts *= 2)
-    if (auto divided = with_micro_batches(network_, parts))
+  for (const std::int64_t parts : divisors_of_batch(network_, most))
+    if (auto divided = parts > 1 ? with_micro_batches(network_, parts) : std::nullopt)
       variants_.push_back({std::move(*divided), fold(network_), {}});
   std::vector<std::vector<Choice>> found(variants_.size());
   in_parallel(variants_.size(), [&](std::size_t v) {
@@ -399,7 +400,7 @@ void MemoryChoices::search_until_searched(Bytes limit, const Search& search) {
   }
 }
 
-/// Tries half as many micro-batches as the best plan has, and returns whether they give a better
+/// Tries the next fewer micro-batches than the best plan has, and returns whether they give a better
 /// plan. Estimates do not show this, because they leave out the exchanges and sums that each
 /// micro-batch repeats.
 bool MemoryChoices::try_fewer_micro_batches(Bytes limit, const Search& search) {

@@ -13,6 +13,7 @@
 #include "model/base/text.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
+#include "model/network/micro_batches.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "planner/agreements.hpp"
 #include "planner/baselines.hpp"

@@ -14,6 +14,7 @@
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/transports.hpp"
 #include "model/network/finish_parameters.hpp"
+#include "model/network/micro_batches.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "model/partition/lowering/recompute.hpp"

@@ -9,6 +9,7 @@
 
 #include "model/base/error.hpp"
 #include "model/cost/memory.hpp"
+#include "model/network/micro_batches.hpp"
 #include "model/partition/lowering/recompute.hpp"
 #include "planner/memory_limit.hpp"
 #include "planner/prediction.hpp"
@@ -101,6 +102,30 @@ TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
     ASSERT_TRUE(result.without_limit);
     EXPECT_GT(result.without_limit->memory, limit);
   }
+}
+
+TEST(MemoryChoices, AnyDivisorOfTheBatchIsANumberOfMicroBatches) {
+  const Network network = small_mesh(15, {3, 1, 16, 16});
+  const Bytes given = least_of(plan_within(network, 1, {}, nothing, true));
+
+  const Plan plan = plan_within(network, 1, Bytes{given.value / 2}, micro_batches).recommended;
+
+  EXPECT_THAT(plan.overrides.training.micro_batches, testing::AnyOf(3, 5, 15));
+  EXPECT_LE(plan.prediction->memory.value, given.value / 2);
+}
+
+TEST(MemoryChoices, ARefusalSaysWhyThereAreNoMicroBatches) {
+  Network network = small_resnet(16, 32);
+  network.statistics_samples = network.batch;
+  const auto refusal = [&](const FreeMemoryOptions& free) {
+    const Bytes given = least_of(plan_within(network, 1, {}, nothing, true));
+    return test::message_of<InfeasibleError>(
+        [&] { plan_within(network, 1, Bytes{given.value / 2}, free); });
+  };
+  const char* why =
+      "there are no micro-batches: batch normalization takes its statistics over 16 samples";
+  EXPECT_THAT(refusal(micro_batches), HasSubstr(why));
+  EXPECT_THAT(refusal(nothing), testing::Not(HasSubstr(why)));
 }
 
 /// Concurrent streams may be what exceeds the limit. The plan without the limit has them.

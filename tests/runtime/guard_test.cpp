@@ -17,6 +17,7 @@
 #include <functional>
 #include <set>
 
+#include "model/network/micro_batches.hpp"
 #include "model/partition/block.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/lowering.hpp"

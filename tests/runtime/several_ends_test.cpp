@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "model/network/micro_batches.hpp"
 #include "model/partition/block.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/recompute.hpp"

@@ -10,6 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/network/finish_parameters.hpp"
 #include "model/network/limits.hpp"
+#include "model/network/micro_batches.hpp"
 #include "model/network/network.hpp"
 
 namespace stratplan {
@@ -490,42 +491,6 @@ void join_in_chain(const std::vector<Layer>& earlier, Layer& layer) {
   join_in_chain(earlier, layer);
 }
 
-/// The reason against a number of micro-batches, and the JSON pointer of the value that forbids it.
-struct BadMicroBatches {
-  std::string pointer, text;
-};
-
-/// Checks that micro-batches divide the batch and cut neither a statistics set of batch
-/// normalization nor a loss over the whole batch. Returns nothing if all is well.
-std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
-  const std::int64_t parts = network.training.micro_batches;
-  if (parts < 1 || network.batch % parts != 0)
-    return BadMicroBatches{
-        "/batch", fmt::format("a batch of {} samples does not divide into {} micro-batches",
-                              network.batch, parts)};
-  const bool normalizes = std::ranges::any_of(
-      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
-  if (parts > 1 && normalizes && network.micro_batch() % network.statistics_samples != 0) {
-    return BadMicroBatches{
-        "/statistics_samples",
-        network.local_statistics
-            ? fmt::format("expected a number of samples, because {} micro-batches split the "
-                          "samples of a rank, but \"local\" statistics need all of them at once",
-                          parts)
-            : fmt::format("batch normalization takes its statistics over {} samples, but the {} "
-                          "samples of a micro-batch are no multiple of that (batch {} in {} parts)",
-                          network.statistics_samples, network.micro_batch(), network.batch, parts)};
-  }
-  const auto whole_batch = std::ranges::find_if(network.layers, &Layer::sums_whole_batch);
-  if (parts > 1 && whole_batch != network.layers.end())
-    return BadMicroBatches{
-        "/layers",
-        fmt::format("the {} divides by sums over the whole batch, so the batch cannot be "
-                    "divided into {} micro-batches",
-                    name_of(whole_batch->type()), parts)};
-  return {};
-}
-
 }  // namespace
 
 Network finish_network(Network network, const std::string& file,
@@ -572,14 +537,6 @@ Network finish_network(Network network, const std::string& file,
   check_ends(network, file, ordered_pointers);
   finish_parameters(network, file, ordered_pointers);
   return network;
-}
-
-std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches) {
-  Network changed = network;
-  changed.training.micro_batches = micro_batches;
-  if (check_micro_batches(changed)) return {};
-  const std::string name = network.name;
-  return finish_network(std::move(changed), name, std::vector<std::string>(network.layers.size()));
 }
 
 }  // namespace stratplan

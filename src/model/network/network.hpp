@@ -131,10 +131,6 @@ Network finish_network(Network network, const std::string& file,
 /// Freezes the parameters whose names match a pattern. Throws InputError if a pattern matches none.
 void freeze(Network& network, const std::vector<std::string>& patterns);
 
-/// Returns the network with another number of micro-batches. Returns nothing if the batch does not
-/// divide into that many micro-batches, or if a layer forbids the division.
-std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches);
-
 /// Reads the network that `source` names. `source` is the path of a network.json or an .onnx file
 /// (model/network/onnx.hpp), "-" for standard input, or the bare name of a shipped network
 /// ("resnet50"). Throws InputError.
