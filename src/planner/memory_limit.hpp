@@ -11,7 +11,8 @@ namespace stratplan {
 /// Returns a lower bound of the memory that every plan on at most `ranks` ranks needs on some rank.
 /// The bound is an even share of the parameters, their gradients and the optimizer's state, plus an
 /// even share of the largest output of a convolution or fully connected layer. If the planner may
-/// choose micro-batches, and the network allows them, this output is for one sample. Most plans need far more. Makes no search.
+/// choose micro-batches, and the network allows them, this output is for one sample. Most plans
+/// need far more. Makes no search.
 Bytes least_conceivable_memory(const Network& network, std::int64_t ranks,
                                const Execution& execution, const FreeMemoryOptions& free);
 

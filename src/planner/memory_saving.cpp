@@ -400,8 +400,8 @@ void MemoryChoices::search_until_searched(Bytes limit, const Search& search) {
   }
 }
 
-/// Tries the next fewer micro-batches than the best plan has, and returns whether they give a better
-/// plan. Estimates do not show this, because they leave out the exchanges and sums that each
+/// Tries the next fewer micro-batches than the best plan has, and returns whether they give a
+/// better plan. Estimates do not show this, because they leave out the exchanges and sums that each
 /// micro-batch repeats.
 bool MemoryChoices::try_fewer_micro_batches(Bytes limit, const Search& search) {
   const Plan before = best(limit)->plan.value();

@@ -16,8 +16,8 @@ struct Cropped {
   bool whole = true;                            ///< whether the cropped part is all of x
 };
 /// Returns the cropped convolution. Requires windows that fit into the padded x. Both ends of a
-/// dimension get the same padding if no window then reads more than before: some of cuDNN's engines,
-/// the fastest of fp32 among them, take no other.
+/// dimension get the same padding if no window then reads more than before, because many of cuDNN's
+/// engines take no other.
 Cropped cropped(const Kernel& kernel);
 
 }  // namespace stratplan::cudnn
