@@ -15,6 +15,7 @@
 #include "model/base/text.hpp"
 #include "model/cost/transports.hpp"
 #include "model/partition/shared_parameters.hpp"
+#include "planner/overlap.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
 #include "report/layers.hpp"
@@ -80,8 +81,10 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   plan.machine_name = machine.name;
   plan.machine_fingerprint = machine.fingerprint();
   plan.execution = options.execution.execution(network);
-  plan.prediction = predict(plan, network, machine);
-  if (!options.memory.empty() && plan.prediction->memory > parse_bytes(options.memory))
+  const std::optional<Bytes> limit =
+      options.memory.empty() ? std::nullopt : std::optional(parse_bytes(options.memory));
+  plan.prediction = choose_execution(plan, network, machine, limit);
+  if (limit && plan.prediction->memory > *limit)
     throw InfeasibleError(fmt::format("{} needs {} per rank, more than --memory {}", plan.name,
                                       readable(plan.prediction->memory), options.memory));
   return plan;

@@ -72,13 +72,18 @@ double taps(const Kernel& kernel) {
 
 /// The matrix product of the backward data kernel. At each position of x, it sums over the taps
 /// that reach the position. Along each axis, these are one tap in `stride`. If the window is
-/// shorter than the stride, only as many positions of x count as y has, each with one tap.
+/// shorter than the stride, only as many positions of x count as y has, each with one tap. If one
+/// window covers the axis, as in a fully connected layer, each position has a tap of its own.
 Product backward_data_product(const Kernel& kernel, double groups, double channels,
                               double filters) {
   Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
   for (std::size_t i = 0; i < 3; ++i) {
     const Window& window = kernel.windows()[i];
     const Axis axis = std::array{Axis::D, Axis::H, Axis::W}[i];
+    if (kernel.y[axis] == 1 && window.kernel == kernel.x[axis]) {
+      product.columns *= static_cast<double>(window.kernel);
+      continue;
+    }
     const bool all_reached = window.kernel >= window.stride;
     product.rows *= static_cast<double>(all_reached ? kernel.x[axis] : kernel.y[axis]);
     product.depth *=
