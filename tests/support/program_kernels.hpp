@@ -122,7 +122,7 @@ inline void ProgramRun::run_convolution(int rank, const Op& op, const Kernel& ke
     expect_shapes(rank, op, kernel, op.reads.at(0), op.reads.at(1));
     expect_input(rank, op.layer, 0, op.reads.at(transposed ? 1 : 0));
     expect_gradient(rank, op.layer, op.reads.at(transposed ? 0 : 1), output);
-    write(rank, op.writes.at(0), weights, [&](const Element&) { return rank + 1.0; });
+    write(rank, op.writes.at(0), weights, [&](const Element&) { return term(op.layer, rank); });
   }
 }
 
@@ -207,7 +207,8 @@ inline void ProgramRun::run_normalization(int rank, const Op& op, const Kernel& 
               [&](const Element& element) { return values_.gradient(fusion.add, element); });
       count_sums(rank, kernel, set_samples, home, op.writes.at(0));
       for (const std::size_t i : {1U, 2U})
-        write(rank, op.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
+        write(rank, op.writes.at(i), channels,
+              [&](const Element&) { return term(op.layer, rank); });
       break;
     default:
       expect_gradient(rank, op.layer, op.reads.at(1), home);
@@ -311,7 +312,8 @@ inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) 
   if (kernel.kind != KernelKind::PreluForward)
     expect_gradient(rank, op.layer, op.reads.at(1), here.home.owned(rank));
   if (kernel.kind == KernelKind::PreluGradient)
-    return write(rank, op.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
+    return write(rank, op.writes.at(0), channels,
+                 [&](const Element&) { return term(op.layer, rank); });
   expect_parameter(rank, op.reads.back(), channels);
   if (kernel.kind == KernelKind::PreluForward) return write_output(rank, op.layer, op.writes.at(0));
   write_contribution(rank, op.layer, op.writes.at(0));
@@ -334,7 +336,7 @@ inline void ProgramRun::run_layer_norm(int rank, const Op& op, const Kernel& ker
     if (found != statistic) fail("statistics were lost");
   if (kernel.kind == KernelKind::LayerNormGradient) {
     for (const BufferId gradient : op.writes)
-      write(rank, gradient, channels, [&](const Element&) { return rank + 1.0; });
+      write(rank, gradient, channels, [&](const Element&) { return term(op.layer, rank); });
     return;
   }
   expect_parameter(rank, op.reads.at(3), channels);
@@ -524,7 +526,7 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
               [&](const Element& element) { return values_.gradient(layer, element); });
       }
       return write(rank, op.writes.at(0), values_.of(layer).channels->owned(rank),
-                   [&](const Element&) { return rank + 1.0; });
+                   [&](const Element&) { return term(layer, rank); });
     case KernelKind::MaxPoolForward:
     case KernelKind::MaxPoolBackward:
     case KernelKind::AveragePoolForward:
@@ -616,7 +618,7 @@ inline void ProgramRun::finish() {
              name + "another region or shape than its distribution's");
       double gradient = 0;
       for (const int member : parameter.grid.group(rank, parameter.dims_with(Role::Gathered)))
-        gradient += member + 1;
+        gradient += term(slice.layer, member);
       const auto value = view(rank, slice.value), velocity = view(rank, slice.velocity);
       const auto member = std::ranges::find(slice.sharers, rank) - slice.sharers.begin();
       const std::int64_t all = slice.region.elements(),

@@ -319,6 +319,10 @@ class ProgramRun {
     std::int64_t i = 0;
     for_each_element(region, [&](const Element& element) { into[i++] = value(element); });
   }
+  /// A rank's term of a parameter's gradient. Ranks that repeat each other's work have the same.
+  double term(LayerIndex layer, int rank) const {
+    return values_.of(layer).home.grid.group(rank, {Dim::R}).front() + 1.0;
+  }
   void write_output(int rank, LayerIndex layer, BufferId id) {
     write(rank, id, values_.of(layer).raw.owned(rank),
           [&](const Element& element) { return values_.part_value(layer, rank, element); });

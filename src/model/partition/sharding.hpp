@@ -1,7 +1,8 @@
 #pragma once
-// Sharding: ranks that hold the same parameters and add up their gradients need not all keep the
-// whole state of these parameters. Each rank keeps and updates its share (ZeRO, Rajbhandari et al.,
-// SC20; the stages of FSDP and DeepSpeed have the same numbers).
+// Sharding: ranks that hold the same parameters need not all keep the whole state of these
+// parameters, whether they add up their gradients or repeat each other's work. Each rank keeps and
+// updates its share (ZeRO, Rajbhandari et al., SC20; the stages of FSDP and DeepSpeed have the same
+// numbers).
 //
 //   stage  sharded                      gradients are     parameters are
 //   0      nothing                      all-reduced       updated on all ranks alike

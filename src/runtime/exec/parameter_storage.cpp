@@ -13,6 +13,13 @@ bool is_shared(const Program& program, const ParameterSlice& slice, ParameterPar
   return !slice.sharers.empty() && program.sharding >= from_stage;
 }
 
+/// The first of the parameter's elements that a sharer keeps.
+std::int64_t first_of(const ParameterSlice& slice, std::size_t sharer) {
+  return std::accumulate(slice.shares.begin(),
+                         slice.shares.begin() + static_cast<std::ptrdiff_t>(sharer),
+                         std::int64_t{0});
+}
+
 }  // namespace
 
 BufferId buffer_of(const ParameterSlice& slice, ParameterPart part) {
@@ -28,10 +35,10 @@ BufferId buffer_of(const ParameterSlice& slice, ParameterPart part) {
 
 Interval held(const Program& program, const ParameterSlice& slice, ParameterPart part) {
   if (!is_shared(program, slice, part)) return {0, slice.region.elements()};
-  const auto member = std::ranges::find(slice.sharers, program.rank) - slice.sharers.begin();
-  const std::int64_t before =
-      std::accumulate(slice.shares.begin(), slice.shares.begin() + member, std::int64_t{0});
-  return {before, before + slice.shares[static_cast<std::size_t>(member)]};
+  const auto sharer = static_cast<std::size_t>(std::ranges::find(slice.sharers, program.rank) -
+                                               slice.sharers.begin());
+  const std::int64_t before = first_of(slice, sharer);
+  return {before, before + slice.shares[sharer]};
 }
 
 std::vector<float> download_block(const Program& program, const ParameterSlice& slice,
@@ -42,11 +49,28 @@ std::vector<float> download_block(const Program& program, const ParameterSlice& 
     executor.download(buffer_of(slice, part), block.data());
     return block;
   }
-  std::vector<float> mine(static_cast<std::size_t>(held(program, slice, part).size()));
+  std::vector<float> mine(static_cast<std::size_t>(held(program, slice, part).size())),
+      gathered(block.size());
   executor.download(buffer_of(slice, part), mine.data());
-  communicator.all_gather(Stream::Compute, communicator.group(slice.sharers), mine.data(),
-                          block.data(), slice.shares, DataType::F32);
+  // A communicator's groups have ascending ranks.
+  std::vector<std::size_t> order(slice.sharers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return slice.sharers[i]; });
+  std::vector<int> ranks;
+  std::vector<std::int64_t> counts;
+  for (const std::size_t sharer : order) {
+    ranks.push_back(slice.sharers[sharer]);
+    counts.push_back(slice.shares[sharer]);
+  }
+  communicator.all_gather(Stream::Compute, communicator.group(ranks), mine.data(), gathered.data(),
+                          counts, DataType::F32);
   communicator.synchronize(Stream::Compute);
+  auto from = gathered.begin();
+  for (const std::size_t sharer : order) {
+    const std::int64_t count = slice.shares[sharer];
+    std::copy_n(from, count, block.begin() + first_of(slice, sharer));
+    from += count;
+  }
   return block;
 }
 

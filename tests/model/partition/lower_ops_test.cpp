@@ -93,7 +93,7 @@ TEST(LoweredOps, BucketsAreReducedAsSoonAsTheyAreComplete) {
         const auto* collective = std::get_if<CollectiveOp>(&op.body);
         if (collective &&
             program.buffer(op.writes[0]).tensor_class == TensorClass::ParameterGradient) {
-          EXPECT_LE(collective->bytes().value, bytes);
+          EXPECT_LE(collective->bytes().value, bytes) << name_of(collective->op);
           reduced = true;
         }
         const auto* compute = std::get_if<ComputeOp>(&op.body);

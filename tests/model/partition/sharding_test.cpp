@@ -98,7 +98,7 @@ TEST(Sharding, BucketsComeAndGo) {
 
 TEST(Sharding, WhoeverHasNoPartnersKeepsAll) {
   const Network network = header_network();
-  for (const char* grid : {"N1", "F2", "R2"}) {
+  for (const char* grid : {"N1", "F2"}) {
     for (const int sharding : {1, 2, 3}) {
       const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(grid));
       const Program plain = lower(network, decompositions, {}, 0),
@@ -107,6 +107,59 @@ TEST(Sharding, WhoeverHasNoPartnersKeepsAll) {
       EXPECT_EQ(plain.persistent, sharded.persistent) << grid;
       EXPECT_EQ(plain.ops.size(), sharded.ops.size()) << grid;
     }
+  }
+}
+
+/// Shares of one replica's members follow each other, so that its members can reduce them.
+TEST(Sharding, RanksThatRepeatWorkShareItsState) {
+  const Network network = header_network();
+  for (const auto& [grid, sharers] :
+       {std::pair("R2", std::vector{0, 1}), {"N2 R2", std::vector{0, 2, 1, 3}}}) {
+    const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(grid));
+    for (const int sharding : {1, 2, 3}) {
+      SCOPED_TRACE(std::string(grid) + ", sharding " + std::to_string(sharding));
+      const Execution execution{.precision = {}, .sharding = sharding};
+      const Program plain = lower(network, decompositions, {}, 0),
+                    sharded = lower(network, decompositions, execution, 0);
+      EXPECT_LT(sharded.persistent, plain.persistent);
+      for (const ParameterSlice& slice : sharded.parameters) EXPECT_EQ(slice.sharers, sharers);
+      EXPECT_EQ(problem_with(network, decompositions, execution), "");
+    }
+  }
+}
+
+/// The collectives of a step over parameters' gradients, as every rank sees them.
+std::map<std::vector<int>, Bytes> gradient_sums(const Network& network, const char* grid) {
+  const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(grid));
+  std::map<std::vector<int>, Bytes> sums;
+  for (int rank = 0; rank < Decomposition::parse(grid).grid.ranks(); ++rank)
+    for (const Op& op : lower(network, decompositions, {}, rank).ops) {
+      const auto* collective = std::get_if<CollectiveOp>(&op.body);
+      if (collective && op.stream == Stream::Gradient && collective->op == Collective::AllReduce &&
+          collective->group.front() == rank)
+        sums[collective->group] += collective->bytes();
+    }
+  return sums;
+}
+
+/// On nodes of four ranks, a gradient that four ranks of each node hold is summed between nodes
+/// once, not four times.
+TEST(GradientSums, OfRepeatedWorkCrossNodesOnce) {
+  const Network network = header_network();
+  constexpr std::int64_t all = 256 * 4;  // bytes of the gradients, with padding
+  struct Row {
+    const char* grid;
+    std::size_t groups;
+  };
+  for (const auto& [grid, groups] :
+       {Row{"N2 R4", 4}, Row{"N4 R4", 4}, Row{"N3 R4", 4}, Row{"N2 R3", 3}, Row{"N2 R2 | R2", 4}}) {
+    const auto sums = gradient_sums(network, grid);
+    std::int64_t crossing = 0;
+    for (const auto& [group, bytes] : sums) crossing += bytes.value;
+    EXPECT_EQ(sums.size(), groups) << grid;
+    EXPECT_GE(crossing, all) << grid;
+    EXPECT_LT(crossing, all + 16 * 4 * 4) << grid;
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(grid)), {}), "");
   }
 }
 

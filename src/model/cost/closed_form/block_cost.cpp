@@ -113,13 +113,15 @@ class FusionFold : public PassSink {
         .type = type,
         .bytes = bytes,
         .dims = dims_of(body),
-        .gradient = body.stream == Stream::Gradient && body.op != Collective::AllGather};
+        .gradient = body.stream == Stream::Gradient &&
+                    (body.op != Collective::AllGather || phase_ == Phase::Backward)};
     if (body.blocks) collective.samples = body.blocks->second - body.blocks->first + 1;
     collective.times = static_cast<double>(times(pass) * (again(pass) ? 2 : 1));
     if (is_of_bucket(body.from)) {  // layers can share a bucket, and each pays for its bytes
-      const Bytes piece = std::max(site_.execution.bucket_bytes, Bytes{4});
-      collective.times *= bytes / piece;
-      collective.bytes = piece;
+      const Bytes piece = std::max(site_.execution.bucket_bytes, Bytes{4}),
+                  bucket{bucket_.elements * size_of(DataType::F32)};
+      collective.times *= bucket / piece;
+      collective.bytes = piece * bytes.value / bucket.value;
     }
     communicate(collective);
   }
@@ -151,7 +153,8 @@ class FusionFold : public PassSink {
 
   /// The bytes and type of the longer of a collective's two tensors.
   std::pair<Bytes, DataType> size_of_all(const CollectivePass& body) const {
-    const Use& use = body.parts ? body.packed : body.from;
+    const bool longer_is_to = body.op == Collective::AllGather && is_of_bucket(body.to);
+    const Use& use = body.parts ? body.packed : longer_is_to ? body.to : body.from;
     const DataType stored = site_.execution.precision.activations;
     switch (use.role) {
       case Use::Role::Output: return {stored_bytes(site_.home()), stored};
@@ -176,7 +179,7 @@ class FusionFold : public PassSink {
   /// may differ.
   DimSet dims_of(const CollectivePass& body) const {
     DimSet wanted;
-    if (is_of_bucket(body.from)) return dims_of_bucket_;
+    if (is_of_bucket(body.from)) return body.among_replicas ? along_replicas : dims_of_bucket_;
     for (const Dim dim : body.dims) wanted.insert(dim);
     const auto alike = [&](DimSet known) {
       return std::ranges::all_of(all_dims, [&](Dim dim) {
@@ -291,7 +294,9 @@ class FusionFold : public PassSink {
     }
     if (bucket_.elements == 0) return;
     bucket_.members = members(kind.dims);
-    if (schedule_.shares(bucket_, 1)) schedule_.divide(bucket_);
+    if (!kind.shared) bucket_.replicas = site_.parts(Dim::R);
+    if (schedule_.shares(bucket_, 1) || (kind.trained && bucket_.in_parts()))
+      schedule_.divide(bucket_);
     phase_ = Phase::Backward;
     if (bucket_.trained) reduce();
     gather_and_convert();
@@ -398,7 +403,8 @@ DimSet reduced_dims(const Layer& layer) {
 }  // namespace
 
 std::vector<DimSet> collective_dims_of(const Network& network) {
-  std::vector<DimSet> sets{along_channels, along_space, along_blocks, along_work, along_all};
+  std::vector<DimSet> sets{along_channels, along_space, along_blocks,
+                           along_work,     along_all,   along_replicas};
   const auto add = [&](DimSet dims) {
     if (std::ranges::find(sets, dims) == sets.end()) sets.push_back(dims);
   };

@@ -22,13 +22,14 @@ namespace stratplan {
 ///   along_blocks    ranks that share parameters, or statistics per channel
 ///   along_work      all ranks that do not repeat another rank's work
 ///   along_all       all ranks
+///   along_replicas  ranks that repeat each other's work
 ///   along_same, along_same_filters, along_same_channels
 ///                   ranks that hold the same part of a parameter that layers share, if filters and
 ///                   channels split it, only channels, or only filters; along_all if nothing does
 inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W},
     along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
     along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W},
-    along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R},
+    along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R}, along_replicas{Dim::R},
     along_same{Dim::N, Dim::D, Dim::H, Dim::W, Dim::R},
     along_same_filters{Dim::N, Dim::F, Dim::D, Dim::H, Dim::W, Dim::R},
     along_same_channels{Dim::N, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};

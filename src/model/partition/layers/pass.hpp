@@ -97,7 +97,8 @@ struct LoadPass {
 
 /// A collective over the ranks that differ from this rank only along `dims`. If `blocks` is set,
 /// only ranks whose block along N lies in the range `blocks` take part. A bucket's collective runs
-/// over the bucket's members. Nothing is done if no rank but this one would take part.
+/// over the bucket's members, or over its replicas. Nothing is done if no rank but this one would
+/// take part.
 struct CollectivePass {
   Collective op = Collective::AllReduce;
   Use from, to;  ///< equal for AllReduce, which works in place
@@ -110,6 +111,7 @@ struct CollectivePass {
   /// is copied to or from this tensor.
   Use packed{};
   Stream stream = Stream::Halo;
+  bool among_replicas = false;  ///< of a bucket: over its replicas
 };
 
 /// Takes the gradient of an input back to the input's producer. Send starts the transfers. Add adds

@@ -124,10 +124,17 @@ class Lowering : public PassSink {
   Program program;
 
  private:
+  /// The job's ranks that have to do with a parameter's gradient.
+  struct Holders {
+    std::vector<int> members;   ///< over which it is reduced, ascending
+    std::vector<int> replicas;  ///< that hold the same gradient as this rank, ascending
+    std::vector<int> sharers;   ///< the members of each replica, one replica after the other
+    friend bool operator==(const Holders&, const Holders&) = default;
+  };
   /// A bucket on this rank. Buffers of sharded tensors may be replaced within a step.
   struct PlacedBucket {
     Bucket bucket;
-    std::vector<int> ranks;           ///< the job's ranks over which the bucket is reduced
+    Holders holders;
     std::int64_t first_of_share = 0;  ///< the bucket's element with which this rank's share begins
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
     BufferId value_share = -1, gradient_share = -1, more_gradients = -1;
@@ -207,9 +214,9 @@ class Lowering : public PassSink {
     return state(layer).distributions.parameter(role);
   }
   std::vector<LayerIndex> placed_users(LayerIndex layer, ParameterRole role) const;
-  std::vector<int> members_of(LayerIndex layer, ParameterRole role) const;
+  Holders holders_of(LayerIndex layer, ParameterRole role) const;
   std::vector<ParameterSlice> slices_of(LayerIndex layer) const;
-  PlacedBucket& bucket_of(const std::vector<int>& ranks, bool trained, int group, bool elsewhere);
+  PlacedBucket& bucket_of(const Holders& holders, bool trained, int group, bool elsewhere);
   void share(std::size_t parameter, const std::vector<LayerIndex>& users);
   bool contributes(LayerIndex layer, ParameterRole role) const;
   bool has_no_use(const KernelPass& pass) const;

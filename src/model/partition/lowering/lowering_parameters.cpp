@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering/lowering.hpp"
@@ -33,14 +34,26 @@ std::vector<LayerIndex> Lowering::placed_users(LayerIndex index, ParameterRole r
   return users;
 }
 
-/// Returns the job's ranks over which a parameter is reduced. Layers that share a parameter may
-/// repeat work on different ranks. So its members are all ranks that hold the same block.
-std::vector<int> Lowering::members_of(LayerIndex index, ParameterRole role) const {
+/// Layers that share a parameter may repeat work on different ranks. So its members are all ranks
+/// that hold the same block, and nobody repeats the sum. A bias that ranks repeat along C stays
+/// whole, because it is too short to be worth a gather.
+Lowering::Holders Lowering::holders_of(LayerIndex index, ParameterRole role) const {
   const Distribution& tensor = distribution_of(index, role);
-  DimList dims = tensor.dims_with(Role::Gathered);
+  const int rank = state(index).rank;
+  DimList dims = tensor.dims_with(Role::Gathered), repeated;
   if (network_.is_shared(index, role))
     for (const Dim dim : tensor.dims_with(Role::Redundant)) dims.push_back(dim);
-  return tensor.group(state(index).rank, dims);
+  else
+    repeated.push_back(Dim::R);
+  Holders holders{.members = tensor.group(rank, dims), .replicas = {program.rank}, .sharers = {}};
+  const bool trained = !infers_ && network_.trains(index, role),
+             is_sharded = schedule_.shares_some(trained);
+  if (is_sharded || (trained && holders.members.size() > 1))
+    holders.replicas = tensor.group(rank, repeated);
+  if (is_sharded)
+    for (const int replica : tensor.grid.group(rank, repeated))
+      std::ranges::copy(tensor.group(replica, dims), std::back_inserter(holders.sharers));
+  return holders;
 }
 
 /// Returns the parameters of which the layer is the program's first user. The backward phase
@@ -60,22 +73,27 @@ std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
 
 /// Returns the bucket that takes the next parameter with these properties. With sharding, a bucket
 /// takes no more parameters once it has reached execution.bucket_bytes.
-Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks, bool trained, int group,
+Lowering::PlacedBucket& Lowering::bucket_of(const Holders& holders, bool trained, int group,
                                             bool elsewhere) {
   const auto takes_more = [&](const PlacedBucket& placed) {
     const bool full =
         placed.bucket.elements * size_of(DataType::F32) >= execution_.bucket_bytes.value;
-    return placed.ranks == ranks && placed.bucket.trained == trained &&
+    return placed.holders == holders && placed.bucket.trained == trained &&
            placed.bucket.group == group && placed.elsewhere == elsewhere &&
            !(schedule_.shares(placed.bucket, 1) && full);
   };
   const auto found = std::ranges::find_if(buckets_, takes_more);
   if (found != buckets_.end()) return *found;
   PlacedBucket placed;
-  placed.ranks = ranks;
+  placed.holders = holders;
   placed.elsewhere = elsewhere;
   placed.bucket.index = static_cast<int>(buckets_.size());
-  placed.bucket.members = elsewhere ? 1 : std::ssize(ranks);
+  if (!elsewhere) {
+    placed.bucket.members = std::ssize(holders.members);
+    placed.bucket.replicas = std::ssize(holders.replicas);
+    placed.bucket.replica =
+        std::ranges::find(holders.replicas, program.rank) - holders.replicas.begin();
+  }
   placed.bucket.trained = trained;
   placed.bucket.group = group;
   return buckets_.emplace_back(std::move(placed));
@@ -88,7 +106,7 @@ void Lowering::share(std::size_t p, const std::vector<LayerIndex>& users) {
     if (user == slice.layer) continue;
     SP_ASSERT(state(user).rank >= 0 &&
                   distribution_of(user, slice.what).owned(state(user).rank) == slice.region &&
-                  members_of(user, slice.what) == members_of(slice.layer, slice.what),
+                  holders_of(user, slice.what) == holders_of(slice.layer, slice.what),
               "layers {} and {} share {}, but their decompositions {} and {} split it differently",
               layer(slice.layer).name, layer(user).name, slice.name(network_),
               state(slice.layer).decomposition.text(), state(user).decomposition.text());
@@ -103,7 +121,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
       const bool elsewhere = network_.first_user(index, slice.what) != index;
       const bool trained = network_.trains(index, slice.what);
       const int group = trained ? network_.group_of(index, slice.what) : -1;
-      PlacedBucket& placed = bucket_of(members_of(index, slice.what), trained, group, elsewhere);
+      PlacedBucket& placed = bucket_of(holders_of(index, slice.what), trained, group, elsewhere);
       Bucket& bucket = placed.bucket;
       const std::size_t p = program.parameters.size();
       state(index).parameters.push_back(p);
@@ -132,10 +150,11 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
 void Lowering::add_buffers(PlacedBucket& placed) {
   Bucket& bucket = placed.bucket;
   const auto shares = [&](int stage) { return schedule_.shares(bucket, stage); };
+  if (shares(1) || bucket.in_parts()) schedule_.divide(bucket);
   if (shares(1)) {
-    schedule_.divide(bucket);
+    const std::vector<int>& sharers = placed.holders.sharers;
     placed.first_of_share =
-        bucket.share * (std::ranges::find(placed.ranks, program.rank) - placed.ranks.begin());
+        bucket.share * (std::ranges::find(sharers, program.rank) - sharers.begin());
   }
   const auto persistent = [&](std::string name, TensorClass tensor_class, std::int64_t elements) {
     const BufferId id = add_flat(std::move(name), tensor_class, elements, -1);
@@ -178,7 +197,7 @@ void Lowering::add_slices(std::size_t p) {
   slice.mean_square = slice_of_state(placed.mean_square, "u ");
   accumulated_.push_back(slice_of(placed.accumulated, "sum of d "));
   if (!shared) return;
-  slice.sharers = placed.ranks;
+  slice.sharers = placed.holders.sharers;
   slice.shares = kept_by_members(placed.bucket, slices_[p]);
 }
 
@@ -261,7 +280,9 @@ BufferId Lowering::parameter_buffer(const Use& use) {
                      flat(bucket.share), -1);
   };
   switch (use.role) {
-    case Values: return placed.value;
+    case Values:
+      if (use.count < 0) return placed.value;
+      return add_slice(placed.value, use.begin, "part of parameters", flat(use.count), use.layer);
     case ValueShare:
       if (placed.value_share < 0) placed.value_share = own_share(placed.value);
       return placed.value_share;
@@ -408,16 +429,22 @@ void Lowering::gradient_complete(std::size_t p) {
     placed.reduced = bucket.filled;
     return schedule_.reduce_to_shares(bucket, slice.layer, *this);
   }
-  const std::int64_t piece =
-      schedule_.shares(bucket, 1)
-          ? bucket.filled
-          : std::max<std::int64_t>(execution_.bucket_bytes.value / size_of(DataType::F32), 1);
+  const std::int64_t quantum = ParameterSchedule::quantum_of_parts(bucket),
+                     wanted = execution_.bucket_bytes.value / size_of(DataType::F32),
+                     piece = schedule_.shares(bucket, 1)
+                                 ? bucket.filled
+                                 : std::max(wanted / quantum * quantum, quantum);
   while (placed.complete - placed.reduced >= piece)
     reduce_up_to(placed, placed.reduced + piece, slice.layer);
 }
 
+/// Parts of replicas are equal up to the bucket's end, padding included.
 void Lowering::reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerIndex index) {
-  schedule_.reduce(placed.bucket, index, placed.reduced, element, *this);
+  if (placed.reduced == element) return;
+  const std::int64_t end = placed.bucket.in_parts() && element == placed.bucket.filled
+                               ? placed.bucket.elements
+                               : element;
+  schedule_.reduce(placed.bucket, index, placed.reduced, end, *this);
   placed.reduced = element;
 }
 

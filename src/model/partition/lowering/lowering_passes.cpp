@@ -393,7 +393,10 @@ void Lowering::lower_pass(LayerIndex, const AliasPass& pass) {
 
 std::vector<int> Lowering::ranks_of(LayerIndex index, const CollectivePass& pass) const {
   const auto which = static_cast<std::size_t>(pass.from.which);
-  if (is_of_bucket(pass.from)) return buckets_[which].ranks;
+  if (is_of_bucket(pass.from)) {
+    const Holders& holders = buckets_[which].holders;
+    return pass.among_replicas ? holders.replicas : holders.members;
+  }
   if (pass.from.role == Use::Role::AllMoments) return running_groups_[which].ranks;
   if (index < 0) return {participants_.begin(), participants_.end()};
   const auto& [grid, output_layout, of_job] = state(index).decomposition;
@@ -417,15 +420,17 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   const bool gathers = pass.op == Collective::AllGather,
              scatters = pass.op == Collective::ReduceScatter;
   Use longer = gathers && !pass.parts ? pass.to : pass.from;
-  longer.count = -1;  // `all` is the whole tensor, of which `collective` selects a run
+  const bool reduces = !gathers && !scatters;
+  if (reduces) longer.count = -1;  // selects a run of the whole tensor; others have it as a buffer
   const BufferId all = buffer_of(longer);
-  CollectiveOp collective{
-      .op = pass.op,
-      .group = ranks_of(index, pass),
-      .type = program.buffer(all).type,
-      .begin = pass.from.begin,
-      .count = pass.from.count < 0 ? program.buffer(all).region.elements() : pass.from.count,
-      .counts = {}};
+  CollectiveOp collective{.op = pass.op,
+                          .group = ranks_of(index, pass),
+                          .type = program.buffer(all).type,
+                          .begin = reduces ? pass.from.begin : 0,
+                          .count = reduces && pass.from.count >= 0
+                                       ? pass.from.count
+                                       : program.buffer(all).region.elements(),
+                          .counts = {}};
   if (pass.parts)
     return scatters ? reduce_scatter(index, pass, std::move(collective))
                     : all_gather(index, pass, std::move(collective));

@@ -1,5 +1,7 @@
 #include "model/partition/lowering/parameter_schedule.hpp"
 
+#include <numeric>
+
 #include "model/base/assert.hpp"
 
 namespace stratplan {
@@ -51,18 +53,30 @@ Bytes ParameterSchedule::persistent(const Bucket& bucket) const {
                                                          : kept(3));
 }
 
+std::int64_t ParameterSchedule::quantum_of_parts(const Bucket& bucket) {
+  return bucket.in_parts() ? std::lcm(bucket.replicas, slice_elements) : 1;
+}
+
 void ParameterSchedule::divide(Bucket& bucket) const {
-  const std::int64_t quantum = bucket.members * slice_elements;
+  const std::int64_t quantum =
+      shares(bucket, 1) ? bucket.sharers() * slice_elements : quantum_of_parts(bucket);
   bucket.elements = (bucket.elements + quantum - 1) / quantum * quantum;
-  bucket.share = bucket.elements / bucket.members;
+  bucket.share = bucket.elements / bucket.sharers();
 }
 
 void ParameterSchedule::gather(const Bucket& bucket, LayerIndex reader, Stream stream,
                                PassSink& passes) const {
-  passes.add({reader, CollectivePass{.op = Collective::AllGather,
-                                     .from = bucket.of(Use::Role::ValueShare),
-                                     .to = bucket.of(Use::Role::Values),
-                                     .stream = stream}});
+  const auto add = [&](const Use& from, const Use& to, bool among_replicas) {
+    passes.add({reader, CollectivePass{.op = Collective::AllGather,
+                                       .from = from,
+                                       .to = to,
+                                       .stream = stream,
+                                       .among_replicas = among_replicas}});
+  };
+  const Use share = bucket.of(Use::Role::ValueShare), all = bucket.of(Use::Role::Values),
+            part = replicas_part(bucket, Use::Role::Values, all_layers, 0, bucket.elements);
+  if (bucket.members > 1) add(share, part, false);
+  if (bucket.replicas > 1) add(bucket.members > 1 ? part : share, all, true);
 }
 
 void ParameterSchedule::convert(const Bucket& bucket, LayerIndex reader, PassSink& passes) const {
@@ -97,28 +111,54 @@ void ParameterSchedule::fill_gap(const Bucket& bucket, LayerIndex layer, std::in
 
 void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin,
                                std::int64_t end, PassSink& passes) const {
-  const Use gradients = bucket.part(Use::Role::Gradients, layer, begin, end - begin);
-  if (end > begin)
+  if (end == begin) return;
+  const Use all = bucket.part(Use::Role::Gradients, layer, begin, end - begin),
+            own = bucket.in_parts()
+                      ? replicas_part(bucket, Use::Role::Gradients, layer, begin, end - begin)
+                      : all;
+  passes.add(
+      {layer, CollectivePass{.from = own, .to = own, .stream = Stream::Gradient}, Occasion::Last});
+  if (bucket.in_parts())
     passes.add({layer,
-                CollectivePass{.from = gradients, .to = gradients, .stream = Stream::Gradient},
+                CollectivePass{.op = Collective::AllGather,
+                               .from = own,
+                               .to = all,
+                               .stream = Stream::Gradient,
+                               .among_replicas = true},
                 Occasion::Last});
+}
+
+/// Returns this rank's replica's part of `count` elements from `begin` on, or all of the bucket if
+/// there is one replica.
+Use ParameterSchedule::replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer,
+                                     std::int64_t begin, std::int64_t count) {
+  if (bucket.replicas == 1) return bucket.of(role);
+  SP_ASSERT(count % bucket.replicas == 0, "{} elements do not divide among {} replicas", count,
+            bucket.replicas);
+  const std::int64_t part = count / bucket.replicas;
+  return bucket.part(role, layer, begin + bucket.replica * part, part);
 }
 
 /// The sums of later micro-batches are added to the share that holds the first micro-batch's sum.
 void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
                                          PassSink& passes) const {
-  const Use more{Use::Role::MoreGradients, layer, bucket.index};
+  const Use more{Use::Role::MoreGradients, layer, bucket.index},
+      part = replicas_part(bucket, Use::Role::Gradients, layer, 0, bucket.elements);
+  const Region share = flat(bucket.share);
   const auto scatter = [&](const Use& to, Occasion occasion) {
-    passes.add({layer,
-                CollectivePass{.op = Collective::ReduceScatter,
-                               .from = bucket.of(Use::Role::Gradients),
-                               .to = to,
-                               .stream = Stream::Gradient},
-                occasion});
+    if (bucket.members == 1)  // the part is the share
+      return passes.add(
+          {layer,
+           KernelPass{copy_kernel(share, share, share, share, DataType::F32, false), {part}, {to}},
+           occasion});
+    passes.add(
+        {layer,
+         CollectivePass{
+             .op = Collective::ReduceScatter, .from = part, .to = to, .stream = Stream::Gradient},
+         occasion});
   };
   scatter(bucket.of(Use::Role::GradientShare), Occasion::First);
   scatter(more, Occasion::AllButFirst);
-  const Region share = flat(bucket.share);
   passes.add({layer,
               KernelPass{copy_kernel(share, share, share, share, DataType::F32, true),
                          {more},

@@ -16,13 +16,21 @@ namespace stratplan {
 
 struct Bucket {
   int index = 0;
-  std::int64_t members = 1;   ///< number of ranks over which the bucket is reduced
+  std::int64_t members = 1;  ///< number of ranks over which the bucket is reduced
+  /// Number of ranks with the same gradients, because they repeat each other's work. Each of them
+  /// has members of its own, with which it reduces one of `replicas` equal parts.
+  std::int64_t replicas = 1;
+  std::int64_t replica = 0;   ///< this rank's index among the replicas
   std::int64_t filled = 0;    ///< elements that slices take, plus the padding that aligns them
   std::int64_t elements = 0;  ///< `filled`, plus the padding that makes shares equal
   std::int64_t share = 0;     ///< elements of each member's share, if the bucket is sharded
   bool trained = true;        ///< false: the bucket has values, but no gradients and no state
   int group = -1;             ///< index in Training::groups, or -1
 
+  /// Whether replicas reduce parts. A bucket that needs no sum is not divided.
+  bool in_parts() const { return members > 1 && replicas > 1; }
+  /// Number of ranks that share the state of a sharded bucket.
+  std::int64_t sharers() const { return members * replicas; }
   Use of(Use::Role role) const { return {role, -1, index}; }
   /// Names a run of the elements of one of the bucket's tensors.
   Use part(Use::Role role, LayerIndex layer, std::int64_t begin, std::int64_t count) const {
@@ -50,16 +58,24 @@ class ParameterSchedule {
   /// Whether each member keeps only its share of the tensors that sharding splits from `stage` on
   /// (sharding.hpp).
   bool shares(const Bucket& bucket, int stage) const {
-    const int from = bucket.trained ? stage : values_are_shared;
-    return !infers_ && execution_.sharding >= from && bucket.members > 1;
+    return shares_some(bucket.trained, stage) && bucket.sharers() > 1;
   }
-  /// Pads the bucket, so that shares are equal and each is a multiple of slice_elements.
+  /// Whether sharding splits any tensor of trained, or of other, parameters from `stage` on.
+  bool shares_some(bool trained, int stage = 1) const {
+    return !infers_ && execution_.sharding >= (trained ? stage : values_are_shared);
+  }
+  /// The elements of which a reduced range must be a multiple: the fewest that replicas can divide
+  /// evenly, and after which a slice may begin.
+  static std::int64_t quantum_of_parts(const Bucket& bucket);
+  /// Pads the bucket, so that the replicas' parts are equal. If it is sharded, shares are equal too,
+  /// and each is a multiple of slice_elements.
   void divide(Bucket& bucket) const;
   bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
   /// Whether contractions read a copy of the weights in the type of activations.
   bool converts() const { return execution_.precision.activations != DataType::F32; }
 
-  /// Gathers all values from the members' shares. At sharding stage 3, called when a layer first
+  /// Gathers all values from the sharers' shares, over the members and then over the replicas. The
+  /// shares of a replica's members follow each other. At sharding stage 3, called when a layer first
   /// reads a value in a phase. At stages 1 and 2, update() calls it after the optimizer.
   void gather(const Bucket& bucket, LayerIndex reader, Stream stream, PassSink& passes) const;
   /// Converts the values to the type of activations. Called when a contraction first reads
@@ -72,11 +88,13 @@ class ParameterSchedule {
   /// `begin` and `end`: the padding's elements in the bucket.
   void fill_gap(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
                 PassSink& passes) const;
-  /// All-reduces elements [begin, end) of the gradients over the members. Requires that these
-  /// elements are complete on this rank.
+  /// All-reduces elements [begin, end) of the gradients over the members. Each replica does so for
+  /// its part, and then gathers the others'. So a byte crosses from one level of the machine to the
+  /// next once, however many ranks hold it. Requires that these elements are complete on this rank,
+  /// and that they divide evenly among replicas.
   void reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin, std::int64_t end,
               PassSink& passes) const;
-  /// Reduce-scatters the bucket's gradients: each member gets the sum of its share. Requires that
+  /// Reduce-scatters the bucket's gradients: each sharer gets the sum of its share. Requires that
   /// the gradients are complete on this rank.
   void reduce_to_shares(const Bucket& bucket, LayerIndex layer, PassSink& passes) const;
   /// Whether LARS scales this parameter's learning rate by the norms of value and gradient. It does
@@ -113,6 +131,9 @@ class ParameterSchedule {
   Bytes persistent(const Bucket& bucket) const;
 
  private:
+  static Use replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer,
+                           std::int64_t begin, std::int64_t count);
+
   /// the sharding stage from which members keep only their share of values
   static constexpr int values_are_shared = 3;
 
