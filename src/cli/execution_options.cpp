@@ -13,7 +13,7 @@
 namespace stratplan {
 namespace {
 
-/// The type in which activations are stored, by the value of --precision.
+/// Types, by the values of --precision and --gradient-sums.
 const std::map<std::string, DataType> precisions{
     {"fp32", DataType::F32}, {"bf16", DataType::BF16}, {"fp16", DataType::F16}};
 
@@ -37,20 +37,29 @@ std::set<std::string> layers_of(const std::string& list, const Network& network)
 
 }  // namespace
 
-void add_precision(CLI::App& command, std::string& precision) {
+void PrecisionOptions::add(CLI::App& command) {
+  const std::vector<std::string> types{"fp32", "bf16", "fp16"};
   command
-      .add_option("--precision", precision,
+      .add_option("--precision", activations,
                   "type of stored activations: fp32, bf16 or fp16. With bf16 and fp16, gradients "
                   "of activations and the weights that convolutions read also have 16 bits; "
-                  "parameters and sums stay in fp32. With fp16 the loss is scaled")
-      ->check(CLI::IsMember(std::vector<std::string>{"fp32", "bf16", "fp16"}))
+                  "parameters stay in fp32. With fp16 the loss is scaled")
+      ->check(CLI::IsMember(types))
+      ->capture_default_str();
+  command
+      .add_option("--gradient-sums", gradient_sums,
+                  "type in which ranks add up gradients of parameters: fp32, bf16 or fp16. 16 bits "
+                  "halve the bytes that move, and round each term and each partial sum")
+      ->check(CLI::IsMember(types))
       ->capture_default_str();
 }
 
-Precision precision_of(const std::string& name) { return {.activations = precisions.at(name)}; }
+Precision PrecisionOptions::precision() const {
+  return {.activations = precisions.at(activations), .gradient_sums = precisions.at(gradient_sums)};
+}
 
 void ExecutionOptions::add(CLI::App& command) {
-  add_precision(command, precision);
+  precision.add(command);
   command.add_option(
       "--recompute", recompute,
       "layers whose outputs are recomputed for the backward phase instead of being "
@@ -67,7 +76,7 @@ void ExecutionOptions::add(CLI::App& command) {
 
 Execution ExecutionOptions::execution(const Network& network) const {
   Execution execution;
-  execution.precision = precision_of(precision);
+  execution.precision = precision.precision();
   if (recompute && *recompute != "none")
     execution.recompute =
         *recompute == "all" ? layers_to_recompute(network) : layers_of(*recompute, network);

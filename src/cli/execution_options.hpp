@@ -13,13 +13,17 @@
 
 namespace stratplan {
 
-void add_precision(CLI::App& command, std::string& precision);
-/// Returns the precision called `name`, a value of --precision that CLI11 has checked.
-Precision precision_of(const std::string& name);
+/// The options --precision and --gradient-sums.
+struct PrecisionOptions {
+  std::string activations = "fp32", gradient_sums = "fp32";
 
-/// The options --precision, --recompute and --sharding.
+  void add(CLI::App& command);
+  Precision precision() const;
+};
+
+/// The options of PrecisionOptions, --recompute and --sharding.
 struct ExecutionOptions {
-  std::string precision = "fp32";
+  PrecisionOptions precision;
   std::optional<std::string> recompute;
   std::optional<int> sharding;
 

@@ -104,9 +104,9 @@ const Setting all_settings[] = {
     {"types",
      [](const PlanAndNetwork& p) {
        const Precision& precision = p.plan.execution.precision;
-       return fmt::format("activations {}, weights {}, gradients {}",
+       return fmt::format("activations {}, weights {}, gradients {}, summed in {}",
                           name_of(precision.activations), name_of(precision.weights),
-                          name_of(precision.gradients));
+                          name_of(precision.gradients), name_of(precision.gradient_sums));
      }},
 };
 

@@ -14,6 +14,17 @@ for precision in fp32 bf16 fp16; do
 done
 check "bf16 takes less memory than fp32" test "$(bytes_of "$scratch/bf16.json")" -lt "$(bytes_of "$scratch/fp32.json")"
 
+# Sums of gradients in 16 bits run on every backend, and are part of the plan.
+for sums in bf16 fp16; do
+  for grid in N2 "N2 R2" "H2 W2"; do
+    expect 0 "" sp plan tiny -n 4 -m "$data/machine.json" --uniform "$grid" --gradient-sums $sums -o "$scratch/sums.json"
+    check "the plan says $sums" grep -q "\"gradient_sums\": \"${sums/fp/f}\"" "$scratch/sums.json"
+    expect 0 "" sp launch "$scratch/sums.json" --threads --verify --steps 1 --quiet --json
+    check "$grid with sums in $sums is verified" grep -q '"passed":true' "$scratch/stdout"
+  done
+done
+expect 2 "gradient-sums" sp plan tiny -n 2 --gradient-sums fp8
+
 # A loss scale at which all gradients overflow: an error where gradients are compared, otherwise
 # training continues.
 expect 7 "gradients of the first step overflowed at a loss scale of 1[0-9]+: a smaller --loss-scale" \

@@ -285,6 +285,8 @@ constexpr std::array option_rows{
                 use(r, OptimizerKind::Lars);
                 group_first(r);
               }},
+    OptionRow{
+        "sums-bf16", {}, [](Recipe& r) { r.execution.precision.gradient_sums = DataType::BF16; }},
 };
 
 Recipe recipe_of(const Network& network, const DecompositionRow& row, const OptionRow& option) {
@@ -567,7 +569,7 @@ namespace {
 std::set<std::string> fields_set(const Recipe& recipe) {
   const auto& [bucket_bytes, threads, concurrent, precision, fuse, implementations, transports,
                overlapped_halos, recompute, sharding] = recipe.execution;
-  const auto& [activations, weights, gradients] = precision;
+  const auto& [activations, weights, gradients, gradient_sums] = precision;
   static_cast<void>(weights);    // always F32
   static_cast<void>(gradients);  // always F32
   const auto& [optimizer, micro_batches, groups] = recipe.network.training;
@@ -581,6 +583,7 @@ std::set<std::string> fields_set(const Recipe& recipe) {
   note("threads_per_rank", threads != usual.threads_per_rank);
   note("concurrent_tracks", concurrent != usual.concurrent_streams);
   note("activations", activations != usual.precision.activations);
+  note("gradient_sums", gradient_sums != usual.precision.gradient_sums);
   note("fuse", fuse != usual.fuse);
   note("implementations", implementations != usual.implementations);
   note("ways", recipe.by_transports || transports != usual.transports);
@@ -596,6 +599,7 @@ constexpr std::array execution_fields{"bucket_bytes",
                                       "threads_per_rank",
                                       "concurrent_tracks",
                                       "activations",
+                                      "gradient_sums",
                                       "fuse",
                                       "implementations",
                                       "ways",

@@ -66,10 +66,12 @@ HEADS = {
     "inception_v3": {"out": 1, "aux": 0.4},
 }
 SMOOTH = {
-    "ReLU": torch.nn.ELU,
-    "ReLU6": torch.nn.ELU,
-    "Hardswish": torch.nn.SiLU,
-    "Hardsigmoid": torch.nn.Sigmoid,
+    "ReLU": lambda _: torch.nn.ELU(),
+    "ReLU6": lambda _: torch.nn.ELU(),
+    "Hardswish": lambda _: torch.nn.SiLU(),
+    "Hardsigmoid": lambda _: torch.nn.Sigmoid(),
+    "MaxPool2d": lambda pool: averaging(torch.nn.AvgPool2d, pool),
+    "MaxPool3d": lambda pool: averaging(torch.nn.AvgPool3d, pool),
 }
 TITLES = {
     "builders": "Convolutional builders of torchvision",
@@ -154,12 +156,17 @@ def elu(x, inplace=False):
     return torch.nn.functional.elu(x)
 
 
+def averaging(kind, pool):
+    """Returns the average pool of a max pool's windows. Rounding turns near-equal maxima around."""
+    return kind(pool.kernel_size, pool.stride, pool.padding, pool.ceil_mode)
+
+
 def smooth(module):
     """Replaces functions with kinks by smooth ones, in place."""
     for name, child in module.named_children():
         kind = type(child).__name__
         if kind in SMOOTH:
-            setattr(module, name, SMOOTH[kind]())
+            setattr(module, name, SMOOTH[kind](child))
         else:
             smooth(child)
     return module

@@ -529,6 +529,14 @@ const Option options[] = {
     {"recomputed",
      [](const Network& network, auto&, Execution& e) { e.recompute = all_names(network); }},
     {"sharding 1", [](auto&, auto&, Execution& e) { e.sharding = 1; }},
+    {"sums in bf16",
+     [](auto&, auto&, Execution& e) { e.precision.gradient_sums = DataType::BF16; }},
+    {"sums in fp16, sharding 2",
+     [](auto&, auto&, Execution& e) {
+       e.precision.gradient_sums = DataType::F16;
+       e.sharding = 2;
+     },
+     2},
     {"sharding 2", [](auto&, auto&, Execution& e) { e.sharding = 2; }},
     {"sharding 3, small buckets",
      [](auto&, auto&, Execution& e) {
@@ -569,7 +577,7 @@ std::map<std::string, double> lost_digits(const Recording& narrow, const Recordi
 }
 
 /// Returns the same for rounding to fp32: eight times the spread of undivided runs with random
-/// errors as large as rounding, as `run --verify` allows. The gradients of micro-batches may cancel.
+/// errors as large as rounding, as `run --verify` allows. Gradients of micro-batches may cancel.
 template <class Run>
 std::map<std::string, double> spreads(const Recording& undivided, const Run& run,
                                       double tolerance) {

@@ -251,8 +251,8 @@ inline std::vector<Kernel> copies() {
   return kernels;
 }
 
-inline std::vector<Kernel> conversions() {
-  std::vector<Kernel> kernels = of_one_shape(Convert);
+inline std::vector<Kernel> conversions(KernelKind kind) {
+  std::vector<Kernel> kernels = of_one_shape(kind);
   for (std::size_t i = 0; i < kernels.size(); ++i)
     kernels[i].type = i % 2 ? DataType::F16 : DataType::BF16;
   return kernels;
@@ -404,7 +404,8 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case AdjustLossScale: return of_one_shape(kind);
     case BinaryForward:
     case BinaryBackward: return binary_kernels(kind);
-    case Convert: return conversions();
+    case Convert:
+    case Widen: return conversions(kind);
     case CopyRegion: return copies();
     case UpsampleForward:
     case UpsampleBackward: return upsamplings(kind);

@@ -587,7 +587,8 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
     case KernelKind::CopyRegion: return run_copy(rank, op, kernel);
     case KernelKind::Fill:
       return view(rank, op.writes.at(0)).fill(kernel.as<FillAttributes>().value);
-    case KernelKind::Convert: {
+    case KernelKind::Convert:
+    case KernelKind::Widen: {
       const auto from = view(rank, op.reads.at(0)), to = view(rank, op.writes.at(0));
       for (std::int64_t i = 0; i < to.size(); ++i) to[i] = from[i];
       return;

@@ -28,7 +28,7 @@ struct AutotuneOptions {
   NetworkOptions network;
   int ranks = 0;
   std::string memory;
-  std::string precision = "fp32";
+  PrecisionOptions precision;
   std::string backend = default_backend();
   std::uint64_t seed = 1;
   int rounds = 3;
@@ -119,7 +119,7 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   request.overrides = options.network.overrides();
   request.ranks = options.ranks;
   if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
-  request.precision = precision_of(options.precision);
+  request.precision = options.precision.precision();
   request.backend = options.backend;
   request.seed = options.seed;
   request.rounds = options.rounds;
@@ -167,7 +167,7 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_memory(*command, options->memory);
-  add_precision(*command, options->precision);
+  options->precision.add(*command);
   command
       ->add_option("--backend", options->backend,
                    "backend that computes: cpu, reference, cuda or cuda:tf32")

@@ -27,7 +27,7 @@ struct ProfileOptions {
   NetworkOptions network;
   int ranks = 0;
   std::string backend = default_backend();
-  std::string precision = "fp32";
+  PrecisionOptions precision;
   std::string name;  ///< the machine's name in `output`; empty: this machine's own
   std::string request;
   std::string output;
@@ -87,7 +87,7 @@ void profile_network(const ProfileOptions& options) {
   check_output(options.output);
   PlanningOptions planning;
   planning.overrides = options.network.overrides();
-  planning.execution.precision = precision_of(options.precision);
+  planning.execution.precision = options.precision.precision();
   planning.free.micro_batches = false;
   Console console;
   Measuring measuring(options.ranks, options.backend, console);
@@ -175,7 +175,7 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
       ->add_option("--backend", options->backend,
                    "backend to measure: cpu, reference, cuda or cuda:tf32")
       ->capture_default_str();
-  add_precision(*command, options->precision);
+  options->precision.add(*command);
   command->add_option("--name", options->name,
                       "name of the machine in --output; default: its model and number of cores");
   command

@@ -125,7 +125,7 @@ void scale_and_print(const ScaleOptions& options) {
   options.network.read();  // prints the reader's notes and errors once, before any planning
   const std::vector<MachineProfile> machines =
       read_machines_aloud(options.machine, parse_ranks(options.ranks),
-                          {.precision = precision_of(options.execution.precision)});
+                          {.precision = options.execution.precision.precision()});
   const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machines));
   Json document = {{"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));

@@ -22,6 +22,9 @@ struct Precision {
   DataType activations = DataType::F32;
   DataType weights = DataType::F32;    ///< parameters as they are kept and updated; always F32
   DataType gradients = DataType::F32;  ///< gradients of parameters, optimizer state; always F32
+  /// In which ranks add up gradients of parameters. F16 and BF16 halve the bytes that move; each
+  /// term and each partial sum is rounded. Never a choice of the search, since it changes results.
+  DataType gradient_sums = DataType::F32;
   /// Gradients in F16 need a scaled loss (parameter_schedule.hpp). BF16 has the range of F32.
   bool scales_loss() const { return activations == DataType::F16; }
   friend bool operator==(const Precision&, const Precision&) = default;

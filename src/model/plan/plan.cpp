@@ -41,6 +41,8 @@ Json to_json(const Execution& execution) {
              {{"activations", name_of(execution.precision.activations)},
               {"weights", name_of(execution.precision.weights)},
               {"gradients", name_of(execution.precision.gradients)}}}};
+  if (execution.precision.gradient_sums != DataType::F32)
+    json["precision"]["gradient_sums"] = name_of(execution.precision.gradient_sums);
   if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
   if (!execution.transports.transfers.empty()) json["ways"] = to_json(execution.transports);
   if (!execution.overlapped_halos.empty()) json["slabs"] = execution.overlapped_halos;
@@ -197,10 +199,15 @@ class Reader {
       read_transports(*transports);
     plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
     plan_.execution.sharding = execution.value("sharding", plan_.execution.sharding);
-    const std::string activations = execution.value("precision", Json::object())
-                                        .value("activations", std::string(name_of(DataType::F32)));
-    for (const DataType type : {DataType::F16, DataType::BF16})
-      if (activations == name_of(type)) plan_.execution.precision.activations = type;
+    const Json precision = execution.value("precision", Json::object());
+    const auto type_of = [&](const char* key) {
+      const std::string stated = precision.value(key, std::string(name_of(DataType::F32)));
+      for (const DataType type : {DataType::F16, DataType::BF16})
+        if (stated == name_of(type)) return type;
+      return DataType::F32;
+    };
+    plan_.execution.precision.activations = type_of("activations");
+    plan_.execution.precision.gradient_sums = type_of("gradient_sums");
     if (const auto rejection = check_sharding(network_.training, plan_.execution.sharding))
       fail("/execution/sharding", rejection->reason);
   }

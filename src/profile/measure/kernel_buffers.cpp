@@ -203,6 +203,7 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case DiceSums:
     case CopyRegion:
     case Convert:
+    case Widen:
     case Unscale:
     case AdjustLossScale: return {{0, true}};
   }

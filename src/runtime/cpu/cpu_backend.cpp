@@ -71,9 +71,10 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::RearrangeForward:
     case KernelKind::RearrangeBackward:
     case KernelKind::CopyRegion: break;  // prepare() makes these kernels; none is a single function
-    case KernelKind::Convert:
+    case KernelKind::Convert: return convert;
+    case KernelKind::Widen: return widen;
     case KernelKind::Unscale:
-    case KernelKind::AdjustLossScale: break;  // prepare() rejects mixed precision
+    case KernelKind::AdjustLossScale: break;  // prepare() rejects scaled losses
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;

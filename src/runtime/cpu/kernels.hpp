@@ -42,6 +42,10 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
+/// Converts a flat tensor from floats to a narrow type, or back.
+void convert(const Kernel& kernel, const KernelCall& call);
+void widen(const Kernel& kernel, const KernelCall& call);
+
 /// Calls rows(index of the first element, number of rows, channels) on pieces of x, in parallel.
 template <class Rows>
 void in_rows(const Kernel& kernel, Rows rows) {

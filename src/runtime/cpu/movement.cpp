@@ -1,6 +1,7 @@
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/device/fill_pattern.hpp"
+#include "runtime/device/float16.hpp"
 #include "runtime/device/tensor.hpp"
 
 namespace stratplan::cpu {
@@ -196,6 +197,21 @@ void fill(const Kernel& kernel, const KernelCall& call) {
 
 std::unique_ptr<HostKernel> prepare_rearrangement(const Kernel& kernel) {
   return std::make_unique<RearrangeKernel>(kernel);
+}
+
+void convert(const Kernel& kernel, const KernelCall& call) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
+    narrow(kernel.type, call.read(0) + begin,
+           static_cast<std::byte*>(call.writes[0]) + begin * size_of(kernel.type), end - begin);
+  });
+}
+
+void widen(const Kernel& kernel, const KernelCall& call) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
+    stratplan::widen(kernel.type,
+                     static_cast<const std::byte*>(call.reads[0]) + begin * size_of(kernel.type),
+                     call.write(0) + begin, end - begin);
+  });
 }
 
 }  // namespace stratplan::cpu

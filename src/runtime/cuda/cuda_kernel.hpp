@@ -19,8 +19,4 @@ class CudaKernel : public PreparedKernel {
 /// convolution.
 std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel);
 
-/// Prepares the conversion of elements of a 16-bit type to floats. Programs have no such op. A
-/// convolution runs this kernel as a part of itself.
-std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements);
-
 }  // namespace stratplan

@@ -24,25 +24,7 @@ class OwnKernel : public CudaKernel {
   Bytes workspace_;
 };
 
-template <class T>
-class WideningKernel : public CudaKernel {
- public:
-  explicit WideningKernel(std::int64_t elements) : elements_(elements) {}
-  std::string implementation() const override { return "own"; }
-  void run(const KernelCall& call, cudaStream_t stream) override {
-    cuda_kernels::convert_all<T, float>(elements_, call, cuda_kernels::StreamLaunch{stream});
-  }
-
- private:
-  std::int64_t elements_;
-};
-
 }  // namespace
-
-std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements) {
-  if (from == DataType::F16) return std::make_unique<WideningKernel<Float16>>(elements);
-  return std::make_unique<WideningKernel<Bfloat16>>(elements);
-}
 
 std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel) {
   return std::make_unique<OwnKernel>(kernel);

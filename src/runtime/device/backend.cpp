@@ -31,7 +31,9 @@ bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32
 void require_single_precision(const Kernel& kernel, const std::string& backend) {
   const bool scales = kernel.scaled() || kernel.kind == KernelKind::Unscale ||
                       kernel.kind == KernelKind::AdjustLossScale;
-  if (!is_narrow(kernel.type) && !scales) return;
+  const bool converts =
+      kernel.kind == KernelKind::Convert || kernel.kind == KernelKind::Widen;  // gradients to sum
+  if ((!is_narrow(kernel.type) || converts) && !scales) return;
   throw EnvironmentError(
       fmt::format("the {} backend computes in fp32 alone, not in {}: plan with --precision fp32, "
                   "or run with another --backend",

@@ -145,6 +145,7 @@ void running_average(const Kernel& kernel, const KernelCall& call);
 void batch_norm_running_sums(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
 void convert(const Kernel& kernel, const KernelCall& call);
+void widen(const Kernel& kernel, const KernelCall& call);
 void unscale(const Kernel& kernel, const KernelCall& call);
 void adjust_loss_scale(const Kernel& kernel, const KernelCall& call);
 

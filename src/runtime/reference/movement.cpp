@@ -46,6 +46,10 @@ void convert(const Kernel& kernel, const KernelCall& call) {
   narrow(kernel.type, call.read(0), call.writes[0], kernel.y.elements());
 }
 
+void widen(const Kernel& kernel, const KernelCall& call) {
+  stratplan::widen(kernel.type, call.reads[0], call.write(0), kernel.y.elements());
+}
+
 void rearrange(const Kernel& kernel, const KernelCall& call) {
   const bool backward = kernel.kind == KernelKind::RearrangeBackward;
   const Shape &written = backward ? kernel.x : kernel.y, &read = backward ? kernel.y : kernel.x;

@@ -65,6 +65,7 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::BatchNormRunningSums: return batch_norm_running_sums;
     case KernelKind::BatchNormInference: return batch_norm_inference;
     case KernelKind::Convert: return convert;
+    case KernelKind::Widen: return widen;
     case KernelKind::Unscale: return unscale;
     case KernelKind::AdjustLossScale: return adjust_loss_scale;
   }

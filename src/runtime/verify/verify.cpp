@@ -194,7 +194,8 @@ double verification_tolerance(const Network& network, const Precision& precision
   for (const Layer& layer : network.layers) terms += layer.longest_sum();
   const double stored = is_narrow(precision.activations) ? unit_roundoff(precision.activations) : 0;
   return 2 * unit_roundoff(DataType::F32) * std::sqrt(2 * terms) +
-         2 * stored * std::sqrt(2 * static_cast<double>(network.layers.size()));
+         2 * stored * std::sqrt(2 * static_cast<double>(network.layers.size())) +
+         (is_narrow(precision.gradient_sums) ? 4 * unit_roundoff(precision.gradient_sums) : 0);
 }
 
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution,

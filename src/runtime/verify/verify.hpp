@@ -32,7 +32,8 @@ namespace stratplan {
 /// If activations are stored in 16 bits, let u be the unit roundoff (2^-8 of bf16, 2^-11 of fp16).
 /// Each layer rounds its stored tensors once forward and once backward, and a divided run also
 /// rounds the terms that it sends. With t = 1 this adds 2 * u * sqrt(2 * layers) to the tolerance.
-/// Missing parts may hide in so large a tolerance, so verify a plan in fp32 first.
+/// Missing parts may hide in so large a tolerance, so verify a plan in fp32 first. Gradients that
+/// are summed in 16 bits add 4 * u: a rank's term is rounded, and so is each partial sum.
 double verification_tolerance(const Network& network, const Precision& precision = {});
 
 /// Compares two iterations tensor by tensor, both as gather_iteration returns them. A tensor's

@@ -115,7 +115,8 @@ TEST(ClosedFormBlockCost, KnowsWhatIsSharedAndWhatIsFrozen) {
   const MachineProfile machine = round_machine();
   for (const int sharding : {0, 1, 2, 3})
     for (const DataType type : {DataType::F32, DataType::BF16}) {
-      const Execution execution{.precision = {.activations = type}, .sharding = sharding};
+      const Execution execution{.precision = {.activations = type, .gradient_sums = type},
+                                .sharding = sharding};
       const Network network = test::network_of_all_sorts();
       for (const char* text : {"N1", "N2", "H2", "N2 H2", "R2", "N2 R2", "N4 | H2", "F2", "C2",
                                "C2 all-reduce", "F2 C2", "N2 F2", "F2 R2", "N2 | C2 R2"}) {

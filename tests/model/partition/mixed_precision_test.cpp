@@ -33,6 +33,40 @@ TEST(MixedPrecision, ProgramsDoWhatTheirKernelsExpect) {
       }
 }
 
+TEST(GradientSums, InSixteenBitsMoveHalfTheBytesAndAreWidenedForTheUpdate) {
+  const auto bytes = [](const Program& program) {
+    std::int64_t sum = 0;
+    for (const Op& op : program.ops)
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body);
+          collective && collective->op != Collective::AllGather &&
+          program.buffer(op.writes[0]).tensor_class == TensorClass::ParameterGradient)
+        sum += collective->bytes().value;
+    return sum;
+  };
+  for (const DataType type : {DataType::BF16, DataType::F16})
+    for (const char* grid : {"N1", "N2", "H2 W2", "C2", "N2 F2", "R2", "N2 R2"})
+      for (const int sharding : {0, 1, 2, 3})
+        for (const std::int64_t bucket : {400, 1 << 20}) {
+          const Network network = test::small_network(4, 4);
+          const LayerDecompositions layers = everywhere(network, Decomposition::parse(grid));
+          const Execution wide{.bucket_bytes = {bucket}, .precision = {}, .sharding = sharding},
+              narrow{.bucket_bytes = {bucket},
+                     .precision = {.gradient_sums = type},
+                     .sharding = sharding};
+          SCOPED_TRACE(std::string(grid) + " sharding " + std::to_string(sharding));
+          EXPECT_EQ(problem_with(network, layers, narrow), "");
+          const Program in_f32 = lower(network, layers, wide, 0),
+                        in_16 = lower(network, layers, narrow, 0);
+          EXPECT_EQ(2 * bytes(in_16), bytes(in_f32));
+          for (const Op& op : in_16.ops) {
+            const auto* compute = std::get_if<ComputeOp>(&op.body);
+            const bool widens = compute && compute->kernel.kind == KernelKind::Widen;
+            EXPECT_TRUE(!widens || op.phase == Phase::Update);
+          }
+          EXPECT_EQ(count(in_16, KernelKind::Widen) > 0, bytes(in_f32) > 0);
+        }
+}
+
 TEST(MixedPrecision, NarrowAreActivationsAndWhatGoesWithThem) {
   const Network network = test::small_network(4, 4);
   const LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H2"));

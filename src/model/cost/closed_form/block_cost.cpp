@@ -169,7 +169,9 @@ class FusionFold : public PassSink {
     }
     SP_ASSERT(is_of_bucket(use), "role={}", static_cast<int>(use.role));
     const std::int64_t elements = use.count < 0 ? bucket_.elements : use.count;
-    return {{elements * size_of(DataType::F32)}, DataType::F32};
+    const bool narrow = use.role == Use::Role::NarrowGradients;
+    const DataType type = narrow ? site_.execution.precision.gradient_sums : DataType::F32;
+    return {{elements * size_of(type)}, type};
   }
   Bytes stored_bytes(const Region& region) const {
     return {region.elements() * size_of(site_.execution.precision.activations)};
@@ -330,7 +332,7 @@ class FusionFold : public PassSink {
     if (schedule_.shares(bucket_, 2))
       schedule_.reduce_to_shares(bucket_, site_.fusion.head, *this);
     else
-      schedule_.reduce(bucket_, site_.fusion.head, 0, bucket_.elements, *this);
+      schedule_.reduce(bucket_, site_.fusion.head, 0, bucket_.summed(), *this);
   }
   /// Prices the gathering and the conversion of parameters. At sharding stage 3, each phase gathers
   /// the parameters again, even if only other fusions of the bucket read them.
@@ -349,6 +351,7 @@ class FusionFold : public PassSink {
           Bytes{bucket_.elements * size_of(site_.execution.precision.activations)};
   }
   void update_parameters() {
+    schedule_.widen_sums(bucket_, *this);
     if (schedule_.scales_loss()) schedule_.unscale(bucket_, *this);
     if (site_.network.training.optimizer != OptimizerKind::Lars)
       return schedule_.update(bucket_, *this);

@@ -37,10 +37,12 @@ struct Use {
     ValueShare,    ///< the part of the values that this member updates
     NarrowValues,  ///< the values in the type of activations
     Gradients,
-    GradientShare,  ///< the gradients with which this member updates its share
-    MoreGradients,  ///< this member's share of the gradients of a further micro-batch
-    FirstState,     ///< the optimizer's first state: whole, or this member's share
-    SecondState,    ///< the optimizer's second state: whole, or this member's share
+    GradientShare,        ///< the gradients with which this member updates its share
+    MoreGradients,        ///< this member's share of the gradients of a further micro-batch
+    NarrowGradients,      ///< the gradients in the type in which they are summed
+    NarrowGradientShare,  ///< this member's share of their sum
+    FirstState,           ///< the optimizer's first state: whole, or this member's share
+    SecondState,          ///< the optimizer's second state: whole, or this member's share
     // Tensors of one parameter. `which` as for Parameter.
     PutAside,  ///< the sum of the gradients of earlier micro-batches
     Velocity,  ///< the optimizer's velocity, if it updates tensor by tensor (LARS)

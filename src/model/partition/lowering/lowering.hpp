@@ -138,6 +138,7 @@ class Lowering : public PassSink {
     std::int64_t first_of_share = 0;  ///< the bucket's element with which this rank's share begins
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
     BufferId value_share = -1, gradient_share = -1, more_gradients = -1;
+    BufferId narrow_gradient = -1, narrow_share = -1;  ///< in the type of their sums
     BufferId accumulated = -1;              ///< sum of the gradients of earlier micro-batches
     BufferId narrow = -1;                   ///< `value`, rounded to the type of activations
     BufferId narrowed = -1;                 ///< the value buffer from which `narrow` was made

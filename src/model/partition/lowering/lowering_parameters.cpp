@@ -298,6 +298,20 @@ BufferId Lowering::parameter_buffer(const Use& use) {
         placed.more_gradients =
             add_flat("more gradients", TensorClass::ParameterGradient, bucket.share, use.layer);
       return placed.more_gradients;
+    case NarrowGradients:
+      if (placed.narrow_gradient < 0)
+        placed.narrow_gradient =
+            add_flat("gradients as summed", TensorClass::ParameterGradient, bucket.elements,
+                     use.layer, execution_.precision.gradient_sums);
+      if (use.count < 0) return placed.narrow_gradient;
+      return add_slice(placed.narrow_gradient, use.begin, "run of gradients as summed",
+                       flat(use.count), use.layer);
+    case NarrowGradientShare:
+      if (placed.narrow_share < 0)
+        placed.narrow_share =
+            add_flat("share of gradients as summed", TensorClass::ParameterGradient, bucket.share,
+                     use.layer, execution_.precision.gradient_sums);
+      return placed.narrow_share;
     case FirstState: return placed.velocity;
     case SecondState: return placed.mean_square;
     default: break;
@@ -315,7 +329,7 @@ void Lowering::begin_buckets() {
   gradient_sums_ = unbegun_sums_;
   for (PlacedBucket& placed : buckets_) {
     placed.gathered = {};
-    placed.more_gradients = -1;
+    placed.more_gradients = placed.narrow_gradient = placed.narrow_share = -1;
     if (!placed.bucket.trained || !schedule_.shares(placed.bucket, 2)) continue;
     placed.complete = 0;
     placed.gradient = add_flat(fmt::format("gradients of group {}", placed.bucket.index),
@@ -441,9 +455,7 @@ void Lowering::gradient_complete(std::size_t p) {
 /// Parts of replicas are equal up to the bucket's end, padding included.
 void Lowering::reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerIndex index) {
   if (placed.reduced == element) return;
-  const std::int64_t end = placed.bucket.in_parts() && element == placed.bucket.filled
-                               ? placed.bucket.elements
-                               : element;
+  const std::int64_t end = element == placed.bucket.filled ? placed.bucket.summed() : element;
   schedule_.reduce(placed.bucket, index, placed.reduced, end, *this);
   placed.reduced = element;
 }
@@ -460,6 +472,8 @@ void Lowering::update() {
   SP_ASSERT(!check_sharding(network_.training, execution_.sharding),
             "the optimizer {} does not support sharding", name_of(network_.training.optimizer));
   if (!participants_.contains(program.rank)) return;
+  for (const PlacedBucket& placed : buckets_)
+    if (is_updated(placed)) schedule_.widen_sums(placed.bucket, *this);
   const bool scales = schedule_.scales_loss(),
              has_loss = loss_is_placed_;  // ops that exist once per step belong to the last loss
   if (scales) {

@@ -112,20 +112,52 @@ void ParameterSchedule::fill_gap(const Bucket& bucket, LayerIndex layer, std::in
 void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin,
                                std::int64_t end, PassSink& passes) const {
   if (end == begin) return;
-  const Use all = bucket.part(Use::Role::Gradients, layer, begin, end - begin),
-            own = bucket.in_parts()
-                      ? replicas_part(bucket, Use::Role::Gradients, layer, begin, end - begin)
-                      : all;
+  const bool narrows = narrows_sums() && bucket.members > 1;
+  const auto range = [&](Use::Role role) { return bucket.part(role, layer, begin, end - begin); };
+  const auto own_of = [&](Use::Role role) {
+    return bucket.in_parts() ? replicas_part(bucket, role, layer, begin, end - begin) : range(role);
+  };
+  const Use::Role summed = narrows ? Use::Role::NarrowGradients : Use::Role::Gradients;
+  const Use own = own_of(summed);
+  if (narrows)
+    passes.add(narrow(own_of(Use::Role::Gradients), own, own.count, layer, Occasion::Last));
   passes.add(
       {layer, CollectivePass{.from = own, .to = own, .stream = Stream::Gradient}, Occasion::Last});
   if (bucket.in_parts())
     passes.add({layer,
                 CollectivePass{.op = Collective::AllGather,
                                .from = own,
-                               .to = all,
+                               .to = range(summed),
                                .stream = Stream::Gradient,
                                .among_replicas = true},
                 Occasion::Last});
+}
+
+/// Not called as soon as a sum is complete, because the kernels of the backward phase would wait.
+void ParameterSchedule::widen_sums(const Bucket& bucket, PassSink& passes) const {
+  if (!narrows_sums() || bucket.members == 1) return;
+  const std::int64_t summed = bucket.summed();
+  if (!shares(bucket, 2))
+    passes.add(widen(bucket.part(Use::Role::NarrowGradients, all_layers, 0, summed),
+                     bucket.part(Use::Role::Gradients, all_layers, 0, summed), summed, all_layers,
+                     Occasion::Last));
+  else if (network_.training.micro_batches == 1)
+    passes.add(widen(bucket.of(Use::Role::NarrowGradientShare), bucket.of(Use::Role::GradientShare),
+                     bucket.share, all_layers, Occasion::Last));
+}
+
+Pass ParameterSchedule::narrow(const Use& gradients, const Use& narrow, std::int64_t elements,
+                               LayerIndex layer, Occasion occasion) const {
+  Kernel kernel = flat_kernel(Convert, elements);
+  kernel.type = execution_.precision.gradient_sums;
+  return {layer, KernelPass{std::move(kernel), {gradients}, {narrow}}, occasion};
+}
+
+Pass ParameterSchedule::widen(const Use& narrow, const Use& gradients, std::int64_t elements,
+                              LayerIndex layer, Occasion occasion) const {
+  Kernel kernel = flat_kernel(Widen, elements);
+  kernel.type = execution_.precision.gradient_sums;
+  return {layer, KernelPass{std::move(kernel), {narrow}, {gradients}}, occasion};
 }
 
 /// Returns this rank's replica's part of `count` elements from `begin` on, or all of the bucket if
@@ -142,23 +174,35 @@ Use ParameterSchedule::replicas_part(const Bucket& bucket, Use::Role role, Layer
 /// The sums of later micro-batches are added to the share that holds the first micro-batch's sum.
 void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
                                          PassSink& passes) const {
-  const Use more{Use::Role::MoreGradients, layer, bucket.index},
-      part = replicas_part(bucket, Use::Role::Gradients, layer, 0, bucket.elements);
+  const Use more{Use::Role::MoreGradients, layer, bucket.index};
+  const auto part_of = [&](Use::Role role) {
+    return replicas_part(bucket, role, layer, 0, bucket.elements);
+  };
+  const Use part = part_of(Use::Role::Gradients);
   const Region share = flat(bucket.share);
-  const auto scatter = [&](const Use& to, Occasion occasion) {
+  const auto scatter = [&](const Use& from, const Use& to, Occasion occasion) {
+    passes.add(
+        {layer,
+         CollectivePass{
+             .op = Collective::ReduceScatter, .from = from, .to = to, .stream = Stream::Gradient},
+         occasion});
+  };
+  const auto sum = [&](const Use& to, Occasion occasion) {
     if (bucket.members == 1)  // the part is the share
       return passes.add(
           {layer,
            KernelPass{copy_kernel(share, share, share, share, DataType::F32, false), {part}, {to}},
            occasion});
-    passes.add(
-        {layer,
-         CollectivePass{
-             .op = Collective::ReduceScatter, .from = part, .to = to, .stream = Stream::Gradient},
-         occasion});
+    if (!narrows_sums()) return scatter(part, to, occasion);
+    const Use narrow_part = part_of(Use::Role::NarrowGradients),
+              narrow_share{Use::Role::NarrowGradientShare, layer, bucket.index};
+    passes.add(narrow(part, narrow_part, bucket.elements / bucket.replicas, layer, occasion));
+    scatter(narrow_part, narrow_share, occasion);
+    if (network_.training.micro_batches > 1)
+      passes.add(widen(narrow_share, to, bucket.share, layer, occasion));
   };
-  scatter(bucket.of(Use::Role::GradientShare), Occasion::First);
-  scatter(more, Occasion::AllButFirst);
+  sum(bucket.of(Use::Role::GradientShare), Occasion::First);
+  sum(more, Occasion::AllButFirst);
   passes.add({layer,
               KernelPass{copy_kernel(share, share, share, share, DataType::F32, true),
                          {more},

@@ -29,6 +29,8 @@ struct Bucket {
 
   /// Whether replicas reduce parts. A bucket that needs no sum is not divided.
   bool in_parts() const { return members > 1 && replicas > 1; }
+  /// Number of elements that reductions cover, below sharding stage 2.
+  std::int64_t summed() const { return in_parts() ? elements : filled; }
   /// Number of ranks that share the state of a sharded bucket.
   std::int64_t sharers() const { return members * replicas; }
   Use of(Use::Role role) const { return {role, -1, index}; }
@@ -67,15 +69,17 @@ class ParameterSchedule {
   /// The elements of which a reduced range must be a multiple: the fewest that replicas can divide
   /// evenly, and after which a slice may begin.
   static std::int64_t quantum_of_parts(const Bucket& bucket);
-  /// Pads the bucket, so that the replicas' parts are equal. If it is sharded, shares are equal too,
-  /// and each is a multiple of slice_elements.
+  /// Pads the bucket, so that the replicas' parts are equal. If it is sharded, shares are equal
+  /// too, and each is a multiple of slice_elements.
   void divide(Bucket& bucket) const;
   bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
   /// Whether contractions read a copy of the weights in the type of activations.
   bool converts() const { return execution_.precision.activations != DataType::F32; }
+  /// Whether gradients are rounded to 16 bits before they are summed over ranks.
+  bool narrows_sums() const { return execution_.precision.gradient_sums != DataType::F32; }
 
-  /// Gathers all values from the sharers' shares, over the members and then over the replicas. The
-  /// shares of a replica's members follow each other. At sharding stage 3, called when a layer first
+  /// Gathers all values from the sharers' shares, over the members and then over the replicas.
+  /// The shares of a replica's members follow each other. At stage 3, called when a layer first
   /// reads a value in a phase. At stages 1 and 2, update() calls it after the optimizer.
   void gather(const Bucket& bucket, LayerIndex reader, Stream stream, PassSink& passes) const;
   /// Converts the values to the type of activations. Called when a contraction first reads
@@ -97,6 +101,8 @@ class ParameterSchedule {
   /// Reduce-scatters the bucket's gradients: each sharer gets the sum of its share. Requires that
   /// the gradients are complete on this rank.
   void reduce_to_shares(const Bucket& bucket, LayerIndex layer, PassSink& passes) const;
+  /// Widens the sums of gradients that ranks added up in 16 bits. Called before the update.
+  void widen_sums(const Bucket& bucket, PassSink& passes) const;
   /// Whether LARS scales this parameter's learning rate by the norms of value and gradient. It does
   /// so for weights only, unless their group has no trust. Other parameters keep the plain learning
   /// rate, as in MLPerf's reference.
@@ -131,6 +137,11 @@ class ParameterSchedule {
   Bytes persistent(const Bucket& bucket) const;
 
  private:
+  /// Converts gradients to the type of their sums, and back.
+  Pass narrow(const Use& gradients, const Use& narrow, std::int64_t elements, LayerIndex layer,
+              Occasion occasion) const;
+  Pass widen(const Use& narrow, const Use& gradients, std::int64_t elements, LayerIndex layer,
+             Occasion occasion) const;
   static Use replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer,
                            std::int64_t begin, std::int64_t count);
 

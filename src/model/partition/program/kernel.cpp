@@ -73,6 +73,7 @@ constexpr std::array<KindRow, kernel_kind_count> kinds{{
     {RunningAverage, "running_average", Update, formula, RunningAverageAttributes{}},
     {BatchNormInference, "batch_norm_inference", Activations, 3, NormalizationAttributes{}},
     {Convert, "convert", Other, 1},
+    {Widen, "widen", Other, 1},
     {Unscale, "unscale", Other, 2},
     {AdjustLossScale, "adjust_loss_scale", Other, formula},
     {BinaryForward, "binary_forward", Activations, formula, Binary{}},
@@ -300,6 +301,7 @@ std::string details(const Kernel& kernel) {
     case SquaredNorms:
     case Lars:
     case Convert:
+    case Widen:
     case Unscale: return fmt::format(" e{}", y.elements());
     case AdjustLossScale: return "";
     case BinaryForward:
@@ -525,6 +527,7 @@ Operands Kernel::operands() const {
     case Lars:
       return with_read({{output, output, output, norms}, {output, output}}, scaled(), overflows);
     case Convert: return {{{DataType::F32, x.elements()}}, {output}};
+    case Widen: return {{{type, x.elements()}}, {{DataType::F32, y.elements()}}};
     case Unscale: return {{output, scaling, overflows}, {output, overflows}};
     case AdjustLossScale: return {{scaling, overflows}, {scaling}};
     case BinaryForward: return {{input, {type, as<Binary>().second.elements()}}, {output}};

@@ -109,6 +109,7 @@
 // parameters, optimizer state, gradients of parameters, biases, targets. A kernel computes in F32
 // or wider, and rounds its results when it stores them.
 //   Convert                     source (F32)                 destination (of Kernel::type)
+//   Widen                       source (of Kernel::type)     destination (F32)
 // Kinds in a program with a scaled loss (`scaled`), which F16 gradients need:
 //   losses                      last read: scaling (F64, [2]: the scale, and steps since it changed
 //                               or a gradient overflowed)
@@ -176,6 +177,7 @@ enum class KernelKind : int {
   RunningAverage,
   BatchNormInference,
   Convert,
+  Widen,
   Unscale,
   AdjustLossScale,
   BinaryForward,
@@ -222,7 +224,7 @@ struct Kernel {
   Shape x{};  ///< the layer's local input, forward and backward; CopyRegion: the source
   Shape y{};  ///< the layer's local output, forward and backward; CopyRegion: the destination
   /// type of activations and their gradients; CopyRegion, Fill, Convert: type of the elements
-  /// written; all other kinds: F32
+  /// written; Widen: type of the elements read; all other kinds: F32
   DataType type = DataType::F32;
   /// holds the alternative that belongs to the kind
   KernelAttributes attributes = attributes_of(kind);

@@ -17,6 +17,12 @@ Kernel fill(const Shape& shape, DataType type) {
   return {.kind = KernelKind::Fill, .x = shape, .y = shape, .type = type};
 }
 
+/// Converts the gradient of weights, which cuDNN writes in the type of activations, to floats.
+Kernel widening(std::int64_t weights, DataType type) {
+  const Shape flat{{1, weights, 1, 1, 1}};
+  return {.kind = KernelKind::Widen, .x = flat, .y = flat, .type = type};
+}
+
 /// Returns the copy between x and the part of x that the windows reach. For a data gradient the
 /// copy goes from that part into x.
 Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type) {
@@ -127,7 +133,7 @@ class Convolution : public CudaKernel {
     gradient_at_ = part_at_ + part_;
     if (kind_ != KernelKind::ConvolutionBackwardFilter || !is_narrow(kernel.type)) return;
     const std::int64_t weights = kernel.operands().writes[0].elements;
-    widening_ = make_widening(kernel.type, weights);
+    widening_ = make_own_kernel(widening(weights, kernel.type));
     gradient_at_ = aligned(gradient_at_);
     gradient_ = {weights * size_of(kernel.type)};
   }

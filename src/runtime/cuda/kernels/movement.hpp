@@ -144,6 +144,11 @@ void convert(const Kernel& kernel, const KernelCall& call, const Launch& launch)
   kernel.type == DataType::F16 ? convert_all<float, Float16>(kernel.y.elements(), call, launch)
                                : convert_all<float, Bfloat16>(kernel.y.elements(), call, launch);
 }
+template <class Launch>
+void widen(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  kernel.type == DataType::F16 ? convert_all<Float16, float>(kernel.y.elements(), call, launch)
+                               : convert_all<Bfloat16, float>(kernel.y.elements(), call, launch);
+}
 
 /// Writes each element from its origin (model/network/functions/rearrangement.hpp).
 template <class T>

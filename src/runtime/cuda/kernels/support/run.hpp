@@ -90,6 +90,7 @@ void run_on_any(const Kernel& kernel, const KernelCall& call, const Launch& laun
     case BatchNormRunningSums: return batch_norm_running_sums(kernel, call, launch);
     case LabelWeights: return label_weights(kernel, call, launch);
     case Convert: return convert(kernel, call, launch);
+    case Widen: return widen(kernel, call, launch);
     case Unscale: return unscale(kernel, call, launch);
     case AdjustLossScale: return adjust_loss_scale(kernel, call, launch);
     default: break;
