@@ -172,6 +172,20 @@ def module(make, channels=8, **options):
     return Case(lambda: Between(make(), scores(channels)), **options)
 
 
+class Wrapped(nn.Module):
+    """A convolution of an image that continues at its other end. PyTorch 1.13 exports its own
+    circular padding with slices that are one position off, so that the file differs from it.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 8, 3)
+
+    def forward(self, x):
+        x = torch.cat([x[:, :, -1:], x, x[:, :, :1]], 2)
+        return self.conv(torch.cat([x[..., -1:], x, x[..., :1]], 3))
+
+
 def padded(mode):
     return lambda: nn.Conv2d(8, 8, 3, padding=1, padding_mode=mode)
 
@@ -221,7 +235,7 @@ CASES = {
     "focus": between(focus, 32),
     "last_row": between(lambda x: x[:, :, -1].unsqueeze(2)),
     "center_crop": between(lambda x: x[:, :, 4:12, 4:12]),
-    "circular": module(padded("circular")),
+    "circular": module(Wrapped),
     "reflect": module(padded("reflect")),
     "replicate": module(padded("replicate")),
     "padding_value": between(lambda x: F.pad(x, (1, 1, 1, 1), value=-1.5)),
