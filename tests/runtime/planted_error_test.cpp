@@ -130,11 +130,11 @@ struct Case {
   Network network;
   const char* decomposition;
   int ranks = 2;
-  DataType activations = DataType::F32;
+  DataType activations = DataType::F32, gradient_sums = DataType::F32;
 
   Execution execution() const {
     Execution execution;
-    execution.precision.activations = activations;
+    execution.precision = {.activations = activations, .gradient_sums = gradient_sums};
     return execution;
   }
   LayerDecompositions decompositions() const {
@@ -328,7 +328,8 @@ TEST(PlantedErrors, EachKindOfKernelIsFound) {
         Case{"rearranged", golden("rearranged", {8, 8}), "N2"},
         Case{"Dice loss", golden("dice", {6, 6}), "N2"},
         Case{"losses", golden("losses", {6, 6}), "H2"}, Case{"regression", regression(), "N2"},
-        Case{"regression in fp16", regression(), "N2", 2, DataType::F16}})
+        Case{"regression in fp16", regression(), "N2", 2, DataType::F16},
+        Case{"summed in fp16", regression(), "N2", 2, DataType::F32, DataType::F16}})
     seen.merge(find_errors(of));
   EXPECT_EQ(std::ssize(seen), kernel_kind_count) << "no network has some kind of kernel";
 }
