@@ -23,8 +23,6 @@
 namespace stratplan {
 namespace {
 
-/// The number of micro-batches is limited, because programs repeat all layers for each micro-batch.
-constexpr std::int64_t most_micro_batches = 1024;
 /// Number of plans that are lowered and simulated in one round.
 constexpr std::size_t looked_at = 8;
 /// Most rounds while no plan fits.
@@ -101,11 +99,11 @@ MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachinePro
 // ---------------------------------------------------------------- the choices
 
 void MemoryChoices::add_variants() {
-  const std::int64_t most = free_.micro_batches ? most_micro_batches : 1;
   variants_.push_back({network_, fold(network_), {}});
-  for (const std::int64_t parts : divisors_of_batch(network_, most))
-    if (auto divided = parts > 1 ? with_micro_batches(network_, parts) : std::nullopt)
-      variants_.push_back({std::move(*divided), fold(network_), {}});
+  if (free_.micro_batches)
+    for (const std::int64_t parts : numbers_of_micro_batches(network_))
+      if (auto divided = with_micro_batches(network_, parts))
+        variants_.push_back({std::move(*divided), fold(network_), {}});
   std::vector<std::vector<Choice>> found(variants_.size());
   in_parallel(variants_.size(), [&](std::size_t v) {
     add_uniform_layouts(variants_[v]);

@@ -43,19 +43,18 @@ std::optional<Network> with_micro_batches(const Network& network, std::int64_t m
   return finish_network(std::move(changed), name, std::vector<std::string>(network.layers.size()));
 }
 
-std::vector<std::int64_t> divisors_of_batch(const Network& network, std::int64_t most) {
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t parts = 1; parts <= std::min(most, network.batch); ++parts)
-    if (network.batch % parts == 0) divisors.push_back(parts);
-  return divisors;
+std::vector<std::int64_t> numbers_of_micro_batches(const Network& network) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t parts = 2; parts <= std::min(most_micro_batches, network.batch); ++parts)
+    if (network.batch % parts == 0) numbers.push_back(parts);
+  return numbers;
 }
 
 std::optional<std::string> why_no_micro_batches(const Network& network) {
   Network divided = network;
   std::optional<std::string> why;
-  for (const std::int64_t parts : divisors_of_batch(network, network.batch)) {
+  for (const std::int64_t parts : numbers_of_micro_batches(network)) {
     divided.training.micro_batches = parts;
-    if (parts == 1) continue;
     const auto bad = check_micro_batches(divided);
     if (!bad) return {};
     if (!why) why = bad->text;

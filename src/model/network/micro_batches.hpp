@@ -7,6 +7,9 @@
 
 namespace stratplan {
 
+/// The most micro-batches that anything but the user chooses. Programs repeat all layers for each.
+inline constexpr std::int64_t most_micro_batches = 1024;
+
 /// The reason against a number of micro-batches, and the JSON pointer of the value that forbids it.
 struct BadMicroBatches {
   std::string pointer, text;
@@ -20,11 +23,11 @@ std::optional<BadMicroBatches> check_micro_batches(const Network& network);
 /// divide into that many micro-batches, or if a layer forbids the division.
 std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches);
 
-/// Returns the divisors of the batch from 1 to `most`, ascending.
-std::vector<std::int64_t> divisors_of_batch(const Network& network, std::int64_t most);
+/// Returns the divisors of the batch from 2 to most_micro_batches, ascending.
+std::vector<std::int64_t> numbers_of_micro_batches(const Network& network);
 
-/// Returns why the batch cannot be divided into micro-batches, for the fewest of more than one.
-/// Returns nothing if some division is possible, or if the batch is one sample.
+/// Returns why the batch cannot be divided into micro-batches, for the fewest. Returns nothing if
+/// some division is possible, or if the batch has no such divisor.
 std::optional<std::string> why_no_micro_batches(const Network& network);
 
 }  // namespace stratplan
