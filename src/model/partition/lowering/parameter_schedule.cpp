@@ -74,7 +74,7 @@ void ParameterSchedule::gather(const Bucket& bucket, LayerIndex reader, Stream s
                                        .among_replicas = among_replicas}});
   };
   const Use share = bucket.of(Use::Role::ValueShare), all = bucket.of(Use::Role::Values),
-            part = replicas_part(bucket, Use::Role::Values, all_layers, 0, bucket.elements);
+            part = replicas_part(bucket, Use::Role::Values, all_layers);
   if (bucket.members > 1) add(share, part, false);
   if (bucket.replicas > 1) add(bucket.members > 1 ? part : share, all, true);
 }
@@ -111,15 +111,13 @@ void ParameterSchedule::fill_gap(const Bucket& bucket, LayerIndex layer, std::in
 
 void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin,
                                std::int64_t end, PassSink& passes) const {
-  if (end == begin) return;
-  const bool narrows = narrows_sums() && bucket.members > 1;
-  const auto range = [&](Use::Role role) { return bucket.part(role, layer, begin, end - begin); };
+  if (end == begin || bucket.members == 1) return;
   const auto own_of = [&](Use::Role role) {
-    return bucket.in_parts() ? replicas_part(bucket, role, layer, begin, end - begin) : range(role);
+    return replicas_part(bucket, role, layer, begin, end - begin);
   };
-  const Use::Role summed = narrows ? Use::Role::NarrowGradients : Use::Role::Gradients;
+  const Use::Role summed = narrows_sums() ? Use::Role::NarrowGradients : Use::Role::Gradients;
   const Use own = own_of(summed);
-  if (narrows)
+  if (narrows_sums())
     passes.add(narrow(own_of(Use::Role::Gradients), own, own.count, layer, Occasion::Last));
   passes.add(
       {layer, CollectivePass{.from = own, .to = own, .stream = Stream::Gradient}, Occasion::Last});
@@ -127,7 +125,7 @@ void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int6
     passes.add({layer,
                 CollectivePass{.op = Collective::AllGather,
                                .from = own,
-                               .to = range(summed),
+                               .to = bucket.part(summed, layer, begin, end - begin),
                                .stream = Stream::Gradient,
                                .among_replicas = true},
                 Occasion::Last});
@@ -160,25 +158,26 @@ Pass ParameterSchedule::widen(const Use& narrow, const Use& gradients, std::int6
   return {layer, KernelPass{std::move(kernel), {narrow}, {gradients}}, occasion};
 }
 
-/// Returns this rank's replica's part of `count` elements from `begin` on, or all of the bucket if
-/// there is one replica.
+/// Returns this rank's replica's part of `count` elements from `begin` on.
 Use ParameterSchedule::replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer,
                                      std::int64_t begin, std::int64_t count) {
-  if (bucket.replicas == 1) return bucket.of(role);
   SP_ASSERT(count % bucket.replicas == 0, "{} elements do not divide among {} replicas", count,
             bucket.replicas);
   const std::int64_t part = count / bucket.replicas;
   return bucket.part(role, layer, begin + bucket.replica * part, part);
 }
 
+/// Returns this rank's replica's part of the whole bucket.
+Use ParameterSchedule::replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer) {
+  return bucket.replicas == 1 ? bucket.of(role)
+                              : replicas_part(bucket, role, layer, 0, bucket.elements);
+}
+
 /// The sums of later micro-batches are added to the share that holds the first micro-batch's sum.
 void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
                                          PassSink& passes) const {
   const Use more{Use::Role::MoreGradients, layer, bucket.index};
-  const auto part_of = [&](Use::Role role) {
-    return replicas_part(bucket, role, layer, 0, bucket.elements);
-  };
-  const Use part = part_of(Use::Role::Gradients);
+  const Use part = replicas_part(bucket, Use::Role::Gradients, layer);
   const Region share = flat(bucket.share);
   const auto scatter = [&](const Use& from, const Use& to, Occasion occasion) {
     passes.add(
@@ -194,7 +193,7 @@ void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
            KernelPass{copy_kernel(share, share, share, share, DataType::F32, false), {part}, {to}},
            occasion});
     if (!narrows_sums()) return scatter(part, to, occasion);
-    const Use narrow_part = part_of(Use::Role::NarrowGradients),
+    const Use narrow_part = replicas_part(bucket, Use::Role::NarrowGradients, layer),
               narrow_share{Use::Role::NarrowGradientShare, layer, bucket.index};
     passes.add(narrow(part, narrow_part, bucket.elements / bucket.replicas, layer, occasion));
     scatter(narrow_part, narrow_share, occasion);

@@ -144,6 +144,7 @@ class ParameterSchedule {
              Occasion occasion) const;
   static Use replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer,
                            std::int64_t begin, std::int64_t count);
+  static Use replicas_part(const Bucket& bucket, Use::Role role, LayerIndex layer);
 
   /// the sharding stage from which members keep only their share of values
   static constexpr int values_are_shared = 3;
