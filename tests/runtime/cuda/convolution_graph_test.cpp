@@ -140,6 +140,28 @@ TEST(Plans, LeaveOutEnginesThatMiscompute) {
   }
 }
 
+/// Engines 47 and 61 are offered, but not with settings that round partial sums to 16 bits.
+TEST(Plans, RoundNoPartialSums) {
+  struct Row {
+    Arithmetic arithmetic;
+    int engine, splitting_knob;
+  };
+  for (const auto& [arithmetic, engine, splitting_knob] :
+       {Row{Arithmetic::BF16, 47, CUDNN_KNOB_TYPE_SPLIT_K},
+        Row{Arithmetic::F16, 61, CUDNN_KNOB_TYPE_SPLIT_K_BUF}}) {
+    Kernel kernel = convolution(KernelKind::ConvolutionBackwardFilter, 2, 16, 16, 20, same);
+    kernel.as<ConvolutionAttributes>().groups = 16;
+    int offered = 0;
+    visit_configs(kernel, arithmetic, Target(h100()), [&](const EngineConfig& config) {
+      if (config.engine != engine) return false;
+      ++offered;
+      EXPECT_LE(config.knobs.at(splitting_knob), 1) << config.name;
+      return false;
+    });
+    EXPECT_GT(offered, 0) << "engine " << engine << " in " << name_of(arithmetic);
+  }
+}
+
 TEST(Plans, AreFoundByName) {
   const Target target(h100());
   const Kernel kernel = convolution(KernelKind::ConvolutionForward, 8, 64, 64, 56, same);

@@ -3,6 +3,7 @@
 // one operation. cuDNN's heuristics propose engines for the graph, each with settings ("knobs").
 // Each engine with its settings gives an execution plan.
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct EngineConfig {
   /// "eng22{k2=10,k14=3}"
   std::string name;
   std::int64_t engine = 0;
+  std::map<int, std::int64_t> knobs;  ///< values by cudnnBackendKnobType_t
   bool tensor_cores = false;
   bool compiled_at_run_time = false;  ///< by the driver, so the engine needs a driver
   Descriptor descriptor;
