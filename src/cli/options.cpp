@@ -151,6 +151,15 @@ void add_machine(CLI::App& command, std::string& machine) {
       ->capture_default_str();
 }
 
+void add_software(CLI::App& command, std::string& software, bool reads_plan) {
+  command.add_option(
+      "--software", software,
+      fmt::format("what runs the plan: {}, or a file. Decides what the host, kernels, "
+                  "sums and memory cost. Default: {}",
+                  fmt::join(shipped_software(), ", "),
+                  reads_plan ? "the plan's software" : "stratplan"));
+}
+
 void add_json(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "print nothing but JSON on standard output");
 }
@@ -225,8 +234,9 @@ std::string ranks_text(const std::vector<int>& counts) {
 
 }  // namespace
 
-MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution) {
-  MachineProfile machine = read_machine(source, ranks, execution.threads_per_rank);
+MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution,
+                                const Software& software) {
+  MachineProfile machine = read_machine(source, ranks, execution.threads_per_rank, software);
   const DataType stored = execution.precision.activations;
   const Math math = stored == DataType::F16 ? Math::Fp16 : Math::Bf16;
   if (is_narrow(stored) && machine.device.units > 0 &&
@@ -242,13 +252,14 @@ MachineProfile read_machine_for(const std::string& source, int ranks, const Exec
 
 std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const std::vector<int>& ranks,
-                                                const Execution& execution) {
+                                                const Execution& execution,
+                                                const Software& software) {
   std::vector<MachineProfile> machines;
   std::vector<int> unmeasured;
   for (const int count : ranks) {
     // Only measurements of this machine depend on the number of ranks.
     machines.push_back(machines.empty() || is_local(source)
-                           ? read_machine_for(source, count, execution)
+                           ? read_machine_for(source, count, execution, software)
                            : machines.front());
     if (is_local(source) && machines.back().measured_ranks == 0) unmeasured.push_back(count);
   }
@@ -272,13 +283,20 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
   return machines;
 }
 
-MachineProfile read_machine_aloud(const std::string& source, int ranks,
-                                  const Execution& execution) {
-  return read_machines_aloud(source, {ranks}, execution).front();
+MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution,
+                                  const Software& software) {
+  return read_machines_aloud(source, {ranks}, execution, software).front();
 }
 
-MachineProfile read_machine_aloud(const std::string& source, const Plan& plan) {
-  MachineProfile machine = read_machine_aloud(source, plan.ranks, plan.execution);
+MachineProfile read_machine_aloud(const std::string& source, Plan& plan,
+                                  const std::string& wanted) {
+  const Software software = read_software(wanted.empty() ? plan.software : wanted);
+  if (software.name != plan.software) plan.execution = as_run_by(software, plan.execution);
+  plan.software = software.name;
+  for (const Decomposition& layer : plan.layers)
+    if (!can_run(software, layer.grid))
+      throw InfeasibleError(fmt::format("{} cannot run {}", software.name, layer.text()));
+  MachineProfile machine = read_machine_aloud(source, plan.ranks, plan.execution, software);
   // Estimates of this machine are named "local".
   const auto named = [](const std::string& name) {
     return name == "local" ? this_machine() : name;

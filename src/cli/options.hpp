@@ -46,6 +46,9 @@ CLI::Validator non_negative();
 CLI::Validator below_one();
 void add_ranks(CLI::App& command, int& ranks, bool required);
 void add_machine(CLI::App& command, std::string& machine);
+/// The option --software. Its default is the plan's software if the command reads a plan, else
+/// stratplan.
+void add_software(CLI::App& command, std::string& software, bool reads_plan);
 void add_json(CLI::App& command, bool& json);
 void add_memory(CLI::App& command, std::string& memory);
 
@@ -56,17 +59,22 @@ Bytes parse_bytes(const std::string& text);
 std::vector<std::int64_t> parse_extents(const std::string& text);
 /// Returns read_machine() for the threads per rank of `execution`, with unmeasured_workspace set.
 /// Throws InputError also if the machine states no rate for the precision of `execution`.
-MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution);
+MachineProfile read_machine_for(const std::string& source, int ranks, const Execution& execution,
+                                const Software& software = {});
 /// As read_machine_for(). Also prints notes if predictions will be estimates, or if the user's own
 /// machine file is odd.
-MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
+MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution,
+                                  const Software& software = {});
 /// Returns one machine per number of ranks, in the order of `ranks`. Prints each note only once.
 std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const std::vector<int>& ranks,
-                                                const Execution& execution);
+                                                const Execution& execution,
+                                                const Software& software = {});
 /// Reads the machine for which a plan is predicted. Prints a note if the plan was made for another
-/// machine.
-MachineProfile read_machine_aloud(const std::string& source, const Plan& plan);
+/// machine. If `software` is not empty and not the plan's own, the plan becomes one of that software.
+/// Throws InfeasibleError if that software cannot run a layer's decomposition.
+MachineProfile read_machine_aloud(const std::string& source, Plan& plan,
+                                  const std::string& software = {});
 /// Calls check_writable (model/base/system/output.hpp), unless `file` is empty.
 void check_output(const std::string& file);
 /// Makes the folder of cached measurements. Throws EnvironmentError if files cannot be written

@@ -110,6 +110,10 @@ class Collection {
   void add(const std::string& name, Plan plan) {
     if (const auto disagreement = check_shared(network_, plan.layers))
       return refuse(name, disagreement->reason);
+    for (std::size_t i = 0; i < plan.layers.size(); ++i)
+      if (!can_run(machine_.software, plan.layers[i].grid))
+        return refuse(
+            name, fmt::format("{} cannot run {}", machine_.software.name, plan.layers[i].text()));
     plan.name = name;
     plan.execution = execution_;
     plan.ranks_offered = ranks_;

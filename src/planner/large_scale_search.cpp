@@ -389,7 +389,8 @@ class LargeScaleSearch {
 }  // namespace
 
 bool is_large_scale(int ranks, const MachineProfile& machine) {
-  return ranks >= large_scale_ranks && machine.kernels.empty();
+  return ranks >= large_scale_ranks && machine.kernels.empty() &&
+         machine.software.dimensions.empty();
 }
 
 void fill(ClosedTable& table) {

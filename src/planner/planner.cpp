@@ -48,7 +48,12 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   Space space{.blocks = fold(network)};
   const Topology topology = machine.topology(ranks);
   for (const Block& block : space.blocks) {
-    Candidates found = candidates(network, block, topology);
+    Candidates found = candidates(network, block, topology, [&](const ProcessGrid& grid) {
+      return can_run(machine.software, grid);
+    });
+    if (found.legal.empty() && found.rejected.empty() && !machine.software.dimensions.empty())
+      throw InfeasibleError(
+          fmt::format("{} can run no decomposition over {} ranks", machine.software.name, ranks));
     if (found.legal.empty()) {
       SP_ASSERT(!found.rejected.empty(), "{} ranks have no process grid", ranks);
       throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}: {}",
@@ -263,6 +268,7 @@ class Planning {
     plan.ranks_offered = ranks_;
     plan.machine_name = machine_.name;
     plan.machine_fingerprint = fingerprint_;
+    plan.software = machine_.software.name;
     return plan;
   }
 
@@ -463,7 +469,23 @@ class Planning {
 
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options) {
-  return Planning(network, source, ranks, machine, options).run();
+  PlanningOptions within = options;
+  if (!within.memory_limit && machine.device.memory.value > 0)
+    within.memory_limit = machine.device.memory;
+  const Bytes spare = within.memory_limit ? reserve(machine, *within.memory_limit) : Bytes{};
+  if (spare.value > 0 && spare < *within.memory_limit) {
+    PlanningOptions strict = within;
+    strict.memory_limit = *within.memory_limit - spare;
+    try {
+      PlanningResult result = Planning(network, source, ranks, machine, strict).run();
+      result.reserve = spare;
+      return result;
+    } catch (const InfeasibleError&) {  // a plan within the reserve is better than none
+    }
+  }
+  PlanningResult result = Planning(network, source, ranks, machine, within).run();
+  result.within_reserve = spare.value > 0;
+  return result;
 }
 
 Network network_of(const Plan& plan, const Network& network) {

@@ -45,7 +45,10 @@ struct PlanningResult {
   std::string chosen;  ///< the recommended plan's name among those considered
   /// why the recommended plan is not the one that the search ranked first; empty if it is
   std::string reranking;
-  std::optional<Bytes> memory_limit;  ///< the limit that applied
+  std::optional<Bytes> memory_limit;  ///< the limit that applied, without the reserve
+  Bytes reserve{};                    ///< memory beside the limit on which no plan counted
+  /// whether no plan fitted beside the reserve (Software), so that plans count on all memory
+  bool within_reserve = false;
 
   /// name of the searched plan to which `optimal`, `gap` and `objective` refer; it uses all ranks
   std::string searched_name = "searched";
@@ -80,7 +83,8 @@ struct PlanningResult {
 Network network_of(const Plan& plan, const Network& network);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least
-/// memory, or the number of ranks that would be enough. A limit below least_conceivable_memory()
+/// memory, or the number of ranks that would be enough. A part of the memory is a reserve
+/// (reserve() in software.hpp). Plans count on it only if no plan fits without. A limit below least_conceivable_memory()
 /// (planner/memory_limit.hpp) is refused without a search.
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options = {});

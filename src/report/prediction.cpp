@@ -34,6 +34,8 @@ PlanPrediction predict_plan(const Plan& plan, const Network& network, const Mach
   result.layers = times_by_layer(result.programs, result.steps, network.size());
   result.step = timeline.total;
   result.memory = peak_memory(result.programs, machine);
+  result.limit = machine.device.memory;
+  result.reserve = reserve(machine, result.limit);
   result.kernels = count_kernels(result.programs, machine);
   result.layer_kernels = count_by_layer(result.programs, network.size(), machine);
   return result;
@@ -56,12 +58,16 @@ Json memory_to_json(const MemoryUse& memory) {
       persistent[name] = memory.persistent_by_class[index].value;
     if (memory.arena_by_class[index].value > 0) arena[name] = memory.arena_by_class[index].value;
   }
-  return {{"persistent_bytes", memory.persistent.value}, {"arena_bytes", memory.arena.value},
-          {"workspace_bytes", memory.workspace.value},   {"data_bytes", memory.data.value},
-          {"persistent_by_class_bytes", persistent},     {"fullest_by_class_bytes", arena}};
+  return {{"persistent_bytes", memory.persistent.value},
+          {"arena_bytes", memory.arena.value},
+          {"workspace_bytes", memory.workspace.value},
+          {"data_bytes", memory.data.value},
+          {"kept_bytes", memory.kept.value},
+          {"persistent_by_class_bytes", persistent},
+          {"fullest_by_class_bytes", arena}};
 }
 
-Table memory_table(const MemoryUse& memory) {
+Table memory_table(const MemoryUse& memory, Bytes reserve) {
   using enum Table::Align;
   Table table{{{"tensors", Left}, {"persistent"}, {"at the fullest op"}}, {}};
   for (int i = 0; i < tensor_class_count; ++i) {
@@ -71,6 +77,8 @@ Table memory_table(const MemoryUse& memory) {
     if (persistent.value + arena.value == 0) continue;
     table.rows.push_back(
         {std::string(name_of(static_cast<TensorClass>(i))), readable(persistent), readable(arena)});
+    if (static_cast<TensorClass>(i) == TensorClass::Activation && memory.kept.value > 0)
+      table.rows.push_back({"- kept for the backward phase", "", readable(memory.kept)});
   }
   if (memory.arena > memory.fullest)
     table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
@@ -78,6 +86,9 @@ Table memory_table(const MemoryUse& memory) {
     table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
   if (memory.data.value > 0)
     table.rows.push_back({"samples in the data source", readable(memory.data), ""});
+  if (reserve.value > 0)
+    table.rows.push_back(
+        {"reserve: context, unknown scratch, fragmentation", readable(reserve), ""});
   return table;
 }
 

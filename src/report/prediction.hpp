@@ -17,8 +17,12 @@ struct PlanPrediction {
   std::vector<LayerTimes> layers;  ///< per layer of the network
   Seconds step{};
   MemoryUse memory;  ///< of the rank that needs most
+  Bytes limit{};     ///< memory of a rank's device; 0: unknown
+  Bytes reserve{};   ///< the part of the limit on which no plan should count
   KernelCount kernels;
   std::vector<KernelCount> layer_kernels;  ///< per layer of the network
+
+  Fit fit() const { return fit_of(memory.total(), limit, reserve); }
 };
 
 /// Lowers the plan and simulates one step. Above 16 ranks, only representative ranks are simulated
@@ -29,7 +33,7 @@ PlanPrediction predict_plan(const Plan& plan, const Network& network, const Mach
 /// Returns "23 estimated", "23 measured" or "12 measured, 11 estimated"; "-" without kernels.
 std::string kernels_text(const KernelCount& kernels);
 Json memory_to_json(const MemoryUse& memory);
-/// One row per class of tensors, then rows for gaps, scratch memory and data.
-Table memory_table(const MemoryUse& memory);
+/// One row per class of tensors, then rows for gaps, scratch memory, data and the reserve.
+Table memory_table(const MemoryUse& memory, Bytes reserve);
 
 }  // namespace stratplan

@@ -13,6 +13,7 @@ namespace {
 struct BottleneckOptions {
   std::string plan;
   std::string machine = "local";
+  std::string software;
   std::string output;
   bool per_layer = false;
   bool json = false;
@@ -27,8 +28,8 @@ imbalance: how much longer the rank with most work takes than the mean; the othe
 
 void find_and_print(const BottleneckOptions& options) {
   check_output(options.output);
-  const auto [plan, network] = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, plan);
+  auto [plan, network] = read_plan(options.plan);
+  const MachineProfile machine = read_machine_aloud(options.machine, plan, options.software);
   const Bottlenecks found = find_bottlenecks(plan, network, machine);
   Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"machine", machine.name}};
   document.update(to_json(network, found));
@@ -56,6 +57,7 @@ void add_bottleneck(CLI::App& program, const CommandLine&) {
       "bottleneck", "Where the time of a plan's step goes, by layer, and what would shorten it");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
+  add_software(*command, options->software, true);
   command->add_flag("--per-layer", options->per_layer,
                     "print every layer, in the network's order, instead of the heaviest");
   command->add_option("-o,--output", options->output, "also write the JSON to this file");

@@ -75,7 +75,7 @@ Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
 }
 
 void compare_and_print(const CompareOptions& options) {
-  const PlanAndNetwork planned = read_plan(options.plan);
+  PlanAndNetwork planned = read_plan(options.plan);
   const Timings timings = read_timings(options.timings);
   const MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
   check_match(options, planned, timings, machine);

@@ -18,6 +18,7 @@ struct ExplainOptions {
   std::string plan;
   std::string layer;
   std::string machine = "local";
+  std::string software;
   int others = 5;
   std::string output;
   bool json = false;
@@ -60,11 +61,11 @@ void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& b
 
 void explain_and_print(const ExplainOptions& options) {
   check_output(options.output);
-  const PlanAndNetwork planned = read_plan(options.plan);
-  const auto& [plan, network] = planned;
+  PlanAndNetwork planned = read_plan(options.plan);
+  auto& [plan, network] = planned;
   const std::optional<LayerIndex> layer =
       options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
-  const MachineProfile machine = read_machine_aloud(options.machine, plan);
+  const MachineProfile machine = read_machine_aloud(options.machine, plan, options.software);
   const auto others = static_cast<std::size_t>(options.others);
   const std::vector<BlockExplanation> blocks =
       layer ? std::vector{explain_layer(plan, network, machine, *layer, others)}
@@ -94,6 +95,7 @@ void add_explain(CLI::App& program, const CommandLine&) {
   command->add_option("LAYER", options->layer,
                       "explain only this layer, and simulate each of its next best decompositions");
   add_machine(*command, options->machine);
+  add_software(*command, options->software, true);
   command->add_option("--others", options->others, "number of next best decompositions to show")
       ->check(positive())
       ->capture_default_str();

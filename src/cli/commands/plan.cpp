@@ -32,6 +32,7 @@ struct PlanOptions {
   ExecutionOptions execution;
   int ranks = 0;
   std::string machine = "local";
+  std::string software = "stratplan";
   std::string memory;
   std::string uniform;
   std::string strategy;
@@ -80,7 +81,11 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   plan.ranks_offered = options.ranks;
   plan.machine_name = machine.name;
   plan.machine_fingerprint = machine.fingerprint();
-  plan.execution = options.execution.execution(network);
+  plan.software = machine.software.name;
+  if (!can_run(machine.software, wanted.grid))
+    throw InfeasibleError(
+        fmt::format("{} cannot run --uniform {}", machine.software.name, options.uniform));
+  plan.execution = as_run_by(machine.software, options.execution.execution(network));
   const std::optional<Bytes> limit =
       options.memory.empty() ? std::nullopt : std::optional(parse_bytes(options.memory));
   plan.prediction = choose_execution(plan, network, machine, limit);
@@ -128,15 +133,19 @@ Json considered_to_json(const Considered& considered) {
 /// Facts about a plan that the summary prints besides the prediction.
 struct Findings {
   Bytes memory_limit{};  ///< per rank: --memory, or else the device's memory; 0: unknown
+  Bytes reserve{};       ///< the part of the limit on which no plan should count
   KernelCount kernels;
   std::optional<SharedStatistics> statistics;
+
+  Fit fit(Bytes memory) const { return fit_of(memory, memory_limit, reserve); }
 };
 
 Findings findings_on(const Plan& plan, const Network& network, const MachineProfile& machine,
                      const std::optional<Bytes>& memory_limit) {
   std::vector<Program> programs = modelled_programs(plan, network);
   const KernelCount kernels = count_kernels(programs, machine);
-  return {memory_limit.value_or(machine.device.memory), kernels,
+  const Bytes limit = memory_limit.value_or(machine.device.memory);
+  return {limit, reserve(machine, limit), kernels,
           shared_statistics(std::move(programs), network, machine)};
 }
 
@@ -147,8 +156,11 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
                    {"ranks_offered", plan.ranks_offered},
                    {"batch", network.batch},
                    {"machine", plan.machine_name},
+                   {"software", plan.software},
                    {"predicted_step_seconds", plan.prediction->step.value},
                    {"memory_bytes", plan.prediction->memory.value},
+                   {"memory_reserve_bytes", findings.reserve.value},
+                   {"fit", name_of(findings.fit(plan.prediction->memory))},
                    {"kernels", findings.kernels.all},
                    {"unmeasured_kernels", findings.kernels.all - findings.kernels.measured},
                    {"micro_batches", network.training.micro_batches},
@@ -198,12 +210,14 @@ Table baseline_table(const Plan& plan, const PlanningResult& result) {
 }
 
 void print_summary(const Plan& plan, const Network& network, const Findings& findings) {
-  fmt::print("step       {} ms simulated, {} samples/s\nmemory     {}{} per rank\nkernels    {}\n",
-             milliseconds(plan.prediction->step),
-             four_digits(static_cast<double>(network.batch) / plan.prediction->step.value),
-             readable(plan.prediction->memory),
-             findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
-             kernels_text(findings.kernels));
+  fmt::print(
+      "step       {} ms simulated, {} samples/s\nsoftware   {}\nmemory     {}{} per rank{}\n",
+      milliseconds(plan.prediction->step),
+      four_digits(static_cast<double>(network.batch) / plan.prediction->step.value), plan.software,
+      readable(plan.prediction->memory),
+      findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
+      fit_text(findings.fit(plan.prediction->memory), findings.reserve));
+  fmt::print("kernels    {}\n", kernels_text(findings.kernels));
   if (findings.statistics)
     fmt::print("statistics of batch normalization are summed over ranks: {}\n{}\n",
                statistics_text(*findings.statistics), statistics_remedy);
@@ -252,11 +266,12 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   if (!options.uniform.empty())
     parse_decomposition(options.uniform);  // reports a usage error before any other error
   const Network network = options.network.read(true);
-  planning.execution = options.execution.execution(network);
+  const Software software = read_software(options.software);
+  planning.execution = as_run_by(software, options.execution.execution(network));
   planning.free = options.execution.free(options.network.optimizer);
   planning.front = options.pareto;
   const MachineProfile machine =
-      read_machine_aloud(options.machine, options.ranks, planning.execution);
+      read_machine_aloud(options.machine, options.ranks, planning.execution, software);
   check_output(options.output);
 
   Plan chosen;
@@ -306,6 +321,7 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
+  add_software(*command, options->software, false);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   auto* uniform = command->add_option("--uniform", options->uniform,

@@ -15,6 +15,7 @@ namespace {
 struct PredictOptions {
   std::string plan;
   std::string machine = "local";
+  std::string software;
   bool json = false;
 };
 
@@ -40,9 +41,12 @@ Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
   }
   return {{"name", planned.plan.name},
           {"ranks", planned.plan.ranks},
+          {"software", planned.plan.software},
           {"predicted_step_seconds", prediction.step.value},
           {"memory_bytes", prediction.memory.total().value},
           {"memory", memory_to_json(prediction.memory)},
+          {"memory_reserve_bytes", prediction.reserve.value},
+          {"fit", name_of(prediction.fit())},
           {"kernels", prediction.kernels.all},
           {"unmeasured_kernels", prediction.kernels.all - prediction.kernels.measured},
           {"layers", layers}};
@@ -74,19 +78,21 @@ exchange: halos and redistributions. collective: sums of gradients, statistics a
 )";
 
 void predict(const PredictOptions& options) {
-  const PlanAndNetwork planned = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
+  PlanAndNetwork planned = read_plan(options.plan);
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, planned.plan, options.software);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   if (options.json) {
     fmt::print("{}\n", to_json(planned, prediction).dump());
     return;
   }
   fmt::print("{}{}\n", to_text(layer_table(planned, prediction)), layers_legend);
-  fmt::print("step    {} ms predicted, {}, batch {}\n", milliseconds(prediction.step),
-             counted(planned.plan.ranks, "rank"), planned.network.batch);
+  fmt::print("step    {} ms predicted, {}, batch {}, run by {}\n", milliseconds(prediction.step),
+             counted(planned.plan.ranks, "rank"), planned.network.batch, planned.plan.software);
   fmt::print("kernels {}\n", kernels_text(prediction.kernels));
-  fmt::print("memory  {} on the rank that needs most\n{}", readable(prediction.memory.total()),
-             to_text(memory_table(prediction.memory)));
+  fmt::print("memory  {} on the rank that needs most{}\n{}", readable(prediction.memory.total()),
+             fit_text(prediction.fit(), prediction.reserve),
+             to_text(memory_table(prediction.memory, prediction.reserve)));
 }
 
 }  // namespace
@@ -97,6 +103,7 @@ void add_predict(CLI::App& program, const CommandLine&) {
       "predict", "Predict time and memory of a plan, by layer; measures nothing");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
+  add_software(*command, options->software, true);
   add_json(*command, options->json);
   command->footer(
       "Examples:\n  stratplan predict plan.json\n  stratplan predict plan.json -m lassen --json");

@@ -22,6 +22,7 @@ struct ScaleOptions {
   ExecutionOptions execution;
   std::string ranks;
   std::string machine = "local";
+  std::string software = "stratplan";
   std::string memory;
   double samples_per_rank = 0;
   bool per_layer = false;
@@ -73,8 +74,8 @@ ScalingRequest request_of(const ScaleOptions& options,
   if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
   request.per_layer = options.per_layer;
   request.free = options.execution.free(options.network.optimizer);
-  request.execution = [&options](const Network& network) {
-    return options.execution.execution(network);
+  request.execution = [&options, &software = machines.front().software](const Network& network) {
+    return as_run_by(software, options.execution.execution(network));
   };
   request.machine = [&machines, ranks = request.ranks](int count) {
     return machines[static_cast<std::size_t>(std::ranges::find(ranks, count) - ranks.begin())];
@@ -103,10 +104,10 @@ std::string contents_of(const std::string& file, const std::vector<Scaling>& sca
   return to_svg(charts);
 }
 
-void print(const std::vector<Scaling>& scalings, bool per_layer) {
+void print(const std::vector<Scaling>& scalings, const std::string& software, bool per_layer) {
   for (const Scaling& scaling : scalings) {
-    fmt::print("{} scaling of {} on {}\n\n{}\n", scaling.weak ? "weak" : "strong", scaling.network,
-               scaling.machine, to_text(scaling_table(scaling)));
+    fmt::print("{} scaling of {} on {}, run by {}\n\n{}\n", scaling.weak ? "weak" : "strong",
+               scaling.network, scaling.machine, software, to_text(scaling_table(scaling)));
     if (const std::string notes = statistics_notes(scaling); !notes.empty())
       fmt::print("{}\n", notes);
     if (per_layer)
@@ -123,18 +124,18 @@ void scale_and_print(const ScaleOptions& options) {
     check_output(file);
   }
   options.network.read();  // prints the reader's notes and errors once, before any planning
-  const std::vector<MachineProfile> machines =
-      read_machines_aloud(options.machine, parse_ranks(options.ranks),
-                          {.precision = options.execution.precision.precision()});
+  const std::vector<MachineProfile> machines = read_machines_aloud(
+      options.machine, parse_ranks(options.ranks),
+      {.precision = options.execution.precision.precision()}, read_software(options.software));
   const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machines));
-  Json document = {{"scalings", Json::array()}};
+  Json document = {{"software", machines.front().software.name}, {"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
   for (const std::string& file : options.outputs)
     write_file_atomically(file, contents_of(file, scalings, document));
   if (options.json) {
     fmt::print("{}\n", document.dump());
   } else {
-    print(scalings, options.per_layer);
+    print(scalings, machines.front().software.name, options.per_layer);
   }
 }
 
@@ -161,6 +162,7 @@ void add_scale(CLI::App& program, const CommandLine&) {
           "numbers of ranks to plan for: a list such as 1,2,6, doublings such as 1..64, or both")
       ->required();
   add_machine(*command, options->machine);
+  add_software(*command, options->software, false);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   command

@@ -1,9 +1,13 @@
 #include "model/cost/memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
+#include "model/base/text.hpp"
+#include "model/cost/framework_memory.hpp"
 #include "model/cost/op_cost.hpp"
 
 namespace stratplan {
@@ -54,53 +58,105 @@ Bytes loaded(const Program& program) {
   return bytes;
 }
 
-MemoryUse planned_memory(const Program& program) {
-  MemoryUse use;
-  use.persistent = program.persistent;
-  use.arena = program.arena;
-  // The changes of the live bytes, by class, at the start of each op. The loss is read after the
-  // last op, so the loss buffer is freed two entries after that op's entry.
-  std::vector<BytesByClass> changes(program.ops.size() + 2);
-  for (const Buffer& buffer : program.buffers) {
-    if (buffer.inside >= 0) continue;
-    const auto tensor_class = static_cast<std::size_t>(buffer.tensor_class);
-    if (buffer.persistent) {
-      use.persistent_by_class[tensor_class] += buffer.bytes();
-    } else if (buffer.first_op >= 0) {
-      changes[static_cast<std::size_t>(buffer.first_op)][tensor_class] += buffer.bytes();
-      changes[static_cast<std::size_t>(buffer.last_op) + 1][tensor_class] -= buffer.bytes();
-    }
+Phase phase_of(const Program& program, int op) {
+  return program.ops[static_cast<std::size_t>(op)].phase;
+}
+
+/// The lives of the buffers that are not persistent, as plan_buffers() set them.
+std::vector<Life> planned_lives(const Program& program) {
+  std::vector<Life> lives;
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.inside < 0 && !buffer.persistent && buffer.first_op >= 0)
+      lives.push_back({buffer.tensor_class, buffer.bytes(), buffer.first_op, buffer.last_op,
+                       buffer.tensor_class == TensorClass::Activation &&
+                           phase_of(program, buffer.first_op) == Phase::Forward &&
+                           phase_of(program, buffer.last_op) == Phase::Backward});
+  return lives;
+}
+
+/// Sets the fullest op, and what lives there. `lives` end before the op behind their last one.
+void find_fullest(const std::vector<Life>& lives, std::size_t ops, MemoryUse& use) {
+  // The changes of the live bytes at the start of each op, by class; the last entry counts what is
+  // kept. The loss is read after the last op, so its buffer is freed two entries after that op's.
+  using Changes = std::array<Bytes, tensor_class_count + 1>;
+  std::vector<Changes> changes(ops + 2);
+  for (const Life& life : lives) {
+    Changes &begin = changes[static_cast<std::size_t>(life.first)],
+            &end = changes[static_cast<std::size_t>(life.last) + 1];
+    begin[static_cast<std::size_t>(life.tensor_class)] += life.bytes;
+    end[static_cast<std::size_t>(life.tensor_class)] -= life.bytes;
+    if (!life.kept) continue;
+    begin.back() += life.bytes;
+    end.back() -= life.bytes;
   }
   BytesByClass living{};
-  for (const BytesByClass& change : changes) {
+  Bytes kept{};
+  for (const Changes& change : changes) {
     for (std::size_t i = 0; i < living.size(); ++i) living[i] += change[i];
-    if (sum(living) > use.fullest) {
-      use.fullest = sum(living);
-      use.arena_by_class = living;
-    }
+    kept += change.back();
+    use.kept = std::max(use.kept, kept);
+    if (sum(living) <= use.fullest) continue;
+    use.fullest = sum(living);
+    use.arena_by_class = living;
   }
+}
+
+MemoryUse planned_memory(const Program& program, const Software& software) {
+  MemoryUse use;
+  std::vector<Life> lives;
+  if (software.kept.empty()) {
+    lives = planned_lives(program);
+  } else {
+    lives = framework_lives(program, software);
+  }
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.inside < 0 && buffer.persistent && stays(buffer, software))
+      use.persistent_by_class[static_cast<std::size_t>(buffer.tensor_class)] +=
+          rounded(buffer.bytes(), software);
+  find_fullest(lives, program.ops.size(), use);
+  const bool placed = software.kept.empty();
+  use.persistent = placed ? program.persistent : sum(use.persistent_by_class);
+  use.arena = placed ? program.arena : use.fullest;
   return use;
 }
 
-MemoryUse peak_memory(const Program& program, Workspaces& workspaces) {
-  MemoryUse use = planned_memory(program);
+MemoryUse peak_memory(const Program& program, Workspaces& workspaces, const Software& software) {
+  MemoryUse use = planned_memory(program, software);
   use.workspace = workspaces.largest(program);
-  use.data = loaded(program);
+  if (software.kept.empty()) use.data = loaded(program);
   return use;
 }
 
 }  // namespace
 
+std::string_view name_of(Fit fit) {
+  constexpr std::array<std::string_view, 3> names{"fits", "within_reserve", "does_not_fit"};
+  return names[static_cast<std::size_t>(fit)];
+}
+
+Fit fit_of(Bytes memory, Bytes limit, Bytes reserve) {
+  if (limit.value == 0 || memory + reserve <= limit) return Fit::Fits;
+  return memory <= limit ? Fit::WithinReserve : Fit::DoesNotFit;
+}
+
+std::string fit_text(Fit fit, Bytes reserve) {
+  if (fit == Fit::Fits) return {};
+  if (fit == Fit::DoesNotFit) return ", which does not fit";
+  return fmt::format(
+      ", which fits only within the reserve of {} for context, scratch and fragmentation",
+      readable(reserve));
+}
+
 MemoryUse peak_memory(const Program& program, const MachineProfile& machine) {
   Workspaces workspaces(machine);
-  return peak_memory(program, workspaces);
+  return peak_memory(program, workspaces, machine.software);
 }
 
 MemoryUse peak_memory(const std::vector<Program>& programs, const MachineProfile& machine) {
   Workspaces workspaces(machine);
   MemoryUse worst;
   for (const Program& program : programs) {
-    const MemoryUse use = peak_memory(program, workspaces);
+    const MemoryUse use = peak_memory(program, workspaces, machine.software);
     if (use.total() > worst.total()) worst = use;
   }
   return worst;

@@ -6,19 +6,32 @@
 #include "model/base/assert.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/partition/layers/local_kernel.hpp"
+#include "model/partition/program/contraction.hpp"
 
 namespace stratplan {
 
+namespace {
+
+/// The time of kernels of this kind under the machine's software and drift, relative to the profile
+/// or the estimate.
+double factor_on(KernelKind kind, const MachineProfile& machine) {
+  return machine.drift_factor() * (is_contraction(kind) ? machine.software.contraction_factor
+                                                        : machine.software.other_factor);
+}
+
+}  // namespace
+
 OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
+  const double all = factor_on(kernel.kind, machine);
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end()) {
-      const double factor = machine.drift_factor() / measured->second.drift;
+      const double factor = all / measured->second.drift;
       return {measured->second.mean() * factor, Tier::Measured,
               measured->second.deviation() * factor};
     }
   }
-  return {estimate_kernel(kernel, machine.device) * machine.drift_factor(), Tier::Estimated, {}};
+  return {estimate_kernel(kernel, machine.device) * all, Tier::Estimated, {}};
 }
 
 Kernel load_kernel(const LoadOp& load) {

@@ -51,6 +51,7 @@ class Simulation {
   Simulation(const std::vector<Program>& programs, const MachineProfile& machine)
       : programs_(programs),
         concurrent_(programs.front().concurrent_streams),
+        issue_(machine.on_gpus() ? machine.software.op.value_or(Seconds{}) : Seconds{}),
         machine_(machine),
         states_(programs.size()) {
     for (std::size_t place = 0; place < programs.size(); ++place)
@@ -126,6 +127,7 @@ class Simulation {
 
   const std::vector<Program>& programs_;
   const bool concurrent_;
+  const Seconds issue_;  ///< GPUs: the host's time per op, which passes beside the kernels
   const MachineProfile& machine_;
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
@@ -161,7 +163,7 @@ void Simulation::add_rank(int rank) {
   for (int index = 0; index < static_cast<int>(program.ops.size()); ++index) {
     const Place place{rank, index};
     node(place).cost = price(place);
-    node(place).issued = machine_.step_overhead.median.value * (index + 1);
+    node(place).issued = (machine_.step_overhead.median + issue_).value * (index + 1);
     if (const auto* collective = std::get_if<CollectiveOp>(&op(place).body))
       join_meeting(place, *collective);
     if (const auto* exchange = std::get_if<ExchangeOp>(&op(place).body)) {
@@ -229,6 +231,7 @@ void Simulation::arrive(Place place) {
     here.arrival = greater_of(here.arrival, {here.issued, 0});
   } else {
     here.arrival.mean += machine_.step_overhead.median.value;
+    if (issue_.value > 0) here.arrival = greater_of(here.arrival, {here.issued, 0});
   }
   if (const auto* exchange = std::get_if<ExchangeOp>(&op(place).body))
     return arrive_at_exchange(place, *exchange);
@@ -318,7 +321,7 @@ Timeline Simulation::timeline() const {
                      [](const Span& a, const Span& b) { return a.start < b.start; });
     total = &nodes == &states_.front() ? last : greater_of(total, last);
   }
-  result.total = {total.mean};
+  result.total = Seconds{total.mean} + machine_.software.step;
   return result;
 }
 

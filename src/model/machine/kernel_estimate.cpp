@@ -210,7 +210,7 @@ double computing(const Kernel& kernel, const DeviceRates& device, const KernelMo
               model.tile_edge[index],
               model.prologue};
   const double direct = seconds_of(product_of(kernel, static_cast<double>(granule(math))), rates);
-  if (math != Math::Fp32 || !winograd_applies(kernel)) return direct;
+  if (math != Math::Fp32 || !device.winograd || !winograd_applies(kernel)) return direct;
   rates.unit_seconds_per_flop = units / (peak * model.winograd_share);
   return std::min(direct, seconds_of(winograd_product(kernel), rates));
 }

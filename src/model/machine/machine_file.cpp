@@ -131,10 +131,12 @@ MachineProfile read_stored(const std::string& source, int ranks, int threads_per
 
 std::string without_arithmetic(const std::string& source) { return parse(source).source; }
 
-MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank) {
+MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank,
+                            const Software& software) {
   const Wanted wanted = parse(text);
   if (!wanted.math) check_arithmetic(text);
-  MachineProfile machine = read_stored(wanted.source, ranks, threads_per_rank);
+  MachineProfile machine =
+      with_software(read_stored(wanted.source, ranks, threads_per_rank), software);
   if (!wanted.math) return machine;
   if (*wanted.math != Math::Fp32 &&
       machine.device.math_flops_per_s[static_cast<std::size_t>(*wanted.math)] == 0)

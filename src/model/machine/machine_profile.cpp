@@ -117,7 +117,13 @@ std::size_t MachineProfile::meeting_level(const std::vector<int>& members, int r
   return 0;
 }
 
+bool MachineProfile::on_gpus() const {
+  return (device.units > 0 && device.vector_width == 0) ||
+         (!levels.empty() && levels.back().name == "gpu");
+}
+
 std::string MachineProfile::fingerprint() const {
+  if (stated_fingerprint) return *stated_fingerprint;
   Json document = to_json(*this);
   document.erase("provenance");
   return fingerprint_of(document.dump());
@@ -234,6 +240,20 @@ std::vector<Interference> interference_from(const Json& json) {
   return rows;
 }
 
+Json to_json(const HostConstants& constants) {
+  Json json{{"contraction_factor", constants.contraction_factor},
+            {"other_factor", constants.other_factor}};
+  if (constants.op) json["op_seconds"] = constants.op->value;
+  return json;
+}
+
+HostConstants host_constants_from(const Json& json) {
+  HostConstants constants{.contraction_factor = json.value("contraction_factor", 1.0),
+                          .other_factor = json.value("other_factor", 1.0)};
+  if (json.contains("op_seconds")) constants.op = Seconds{json.at("op_seconds").get<double>()};
+  return constants;
+}
+
 Json to_json(const Drift& drift) {
   return {{"ratio", drift.ratio},
           {"least", drift.least},
@@ -290,6 +310,8 @@ Json to_json(const MachineProfile& machine) {
   if (!machine.exchanges.empty()) json["exchanges"] = std::move(exchanges);
   if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
+  for (const auto& [name, constants] : machine.calibrated)
+    json["software"][name] = to_json(constants);
   if (machine.drift) json["drift"] = to_json(*machine.drift);
   if (!machine.interference.empty()) json["interference"] = to_json(machine.interference);
   return json;
@@ -326,6 +348,9 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
     machine.step_overhead = measurement_from(*overhead);
   if (const auto hidden = document.find("hidden"); hidden != document.end())
     machine.hidden = hidden->get<double>();
+  const Json constants = document.value("software", none);
+  for (const auto& [name, entry] : constants.items())
+    machine.calibrated.emplace(name, host_constants_from(entry));
   if (const auto drift = document.find("drift"); drift != document.end())
     machine.drift = drift_from(*drift);
   if (const auto interference = document.find("interference"); interference != document.end())

@@ -12,6 +12,7 @@
 
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
+#include "model/machine/software.hpp"
 #include "model/partition/process_grid.hpp"
 #include "model/partition/program/kernel.hpp"
 #include "model/partition/program/program.hpp"
@@ -94,6 +95,7 @@ struct DeviceRates {
   std::array<double, math_count> math_flops_per_s{};
   Math math = Math::Fp32;  ///< the arithmetic that contractions use
   std::string name{};      ///< the device's name in machines/parts
+  bool winograd = true;    ///< Software::winograd
 
   double rate(Math wanted) const {
     const double stated = math_flops_per_s[static_cast<std::size_t>(wanted)];
@@ -147,6 +149,11 @@ struct MachineProfile {
       interference;  ///< emulated on one device, ascending by blocks; empty if not measured
   /// drift since the profile was measured; nothing if none was found, or none was looked for
   std::optional<Drift> drift;
+  /// what runs the plan; predictions are for this software on this machine
+  Software software{};
+  std::map<std::string, HostConstants> calibrated{};  ///< by Software::name
+  /// the fingerprint of the machine as its file states it, if with_software() changed its numbers
+  std::optional<std::string> stated_fingerprint{};
   Provenance provenance;
   /// Returns the scratch memory of an unmeasured kernel, as reported by the implementation that
   /// would run. The function is empty if no such implementation is available here. Unmeasured
@@ -155,6 +162,8 @@ struct MachineProfile {
 
   /// Factor on measured and estimated kernel times: the drift's ratio if the drift is even, else 1.
   double drift_factor() const { return drift && drift->even ? drift->ratio : 1; }
+  /// Whether ranks compute on GPUs, to which the host issues ops ahead of time.
+  bool on_gpus() const;
   /// The number of ranks of the whole machine.
   std::int64_t capacity() const;
   /// The number of parts at each level for a job of `ranks` ranks, which fill the levels evenly
@@ -180,7 +189,9 @@ MachineProfile machine_from_json(const Json& document, const std::string& file);
 /// such as ":tf32" or ":fp16" selects the arithmetic of contractions.
 /// Throws InputError if the file is unreadable or malformed, if the device states no rate for the
 /// arithmetic, or if the name is unknown. The message about an unknown name lists the known names.
-MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
+/// `software`: with_software() is applied to the result.
+MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1,
+                            const Software& software = {});
 /// Returns a source without the suffix that selects the arithmetic.
 std::string without_arithmetic(const std::string& source);
 /// Returns the document behind a source other than "local", with its parts filled in

@@ -47,11 +47,13 @@ std::optional<Rejection> check(const Network& network, const Block& block,
   return {};
 }
 
-Candidates candidates(const Network& network, const Block& block, const Topology& topology) {
+Candidates candidates(const Network& network, const Block& block, const Topology& topology,
+                      const std::function<bool(const ProcessGrid&)>& wanted) {
   Candidates found;
   std::set<Decomposition> seen;
   const bool lands = network.layer(block.root()).mixes_channels();
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()})) {
+    if (!wanted(grid)) continue;
     for (const OutputLayout output_layout :
          {OutputLayout::ReduceScatter, OutputLayout::AllReduce}) {
       if (output_layout == OutputLayout::AllReduce && !(lands && grid.parts(Dim::C) > 1)) continue;

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 // A block is a layer and the point-wise layers behind it that share its output's distribution, for
 // example a convolution, a normalization, an addition and an activation function. A plan assigns
 // one decomposition to each block. A search's claim of optimality holds for this folding of layers
@@ -36,8 +37,12 @@ struct Candidates {
 };
 /// Checks all decompositions of a block over all canonical grids of a topology. On a grid that
 /// splits C, both output layouts are candidates if the root is a contraction with one group of
-/// channels.
-Candidates candidates(const Network& network, const Block& block, const Topology& topology);
+/// channels. Grids for which `wanted` returns false are left out.
+Candidates candidates(
+    const Network& network, const Block& block, const Topology& topology,
+    const std::function<bool(const ProcessGrid&)>& wanted = [](const ProcessGrid&) {
+      return true;
+    });
 
 /// One decomposition per layer of the network. Input layers have an unused one-rank grid.
 using LayerDecompositions = std::vector<Decomposition>;

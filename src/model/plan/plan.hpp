@@ -33,7 +33,8 @@ struct Plan {
   int ranks_offered = 1;       ///< ranks that the user offered; at least `ranks`
   std::string machine_name;
   std::string machine_fingerprint;
-  LayerDecompositions layers;  ///< per layer of the network
+  std::string software = "stratplan";  ///< name of the software that runs the plan
+  LayerDecompositions layers;          ///< per layer of the network
   std::vector<std::string>
       adjustments;  ///< "fc: H2 -> R2: ..." where the requested decomposition was illegal
   Execution execution;

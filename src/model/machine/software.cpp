@@ -1,0 +1,150 @@
+#include "model/machine/software.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/suggestion.hpp"
+#include "model/machine/machine_profile.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_a_file(const std::string& source) {
+  return source == "-" || source.find('/') != std::string::npos ||
+         fs::path(source).has_extension() || fs::is_regular_file(source);
+}
+
+std::string software_file(const std::string& source) {
+  if (is_a_file(source)) return source;
+  const std::vector<std::string> names = shipped_software();
+  if (std::find(names.begin(), names.end(), source) == names.end())
+    throw InputError(source, "",
+                     fmt::format("unknown software{}; expected a file or one of {}",
+                                 suggestion(source, names), fmt::join(names, ", ")));
+  return (data_folder("software") / (source + ".json")).string();
+}
+
+KernelKind kind_of(const std::string& name, const std::string& file, const std::string& pointer) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kernel_kind_count; ++i) {
+    const auto kind = static_cast<KernelKind>(i);
+    if (name_of(kind) == name) return kind;
+    names.emplace_back(name_of(kind));
+  }
+  throw InputError(file, pointer,
+                   fmt::format("unknown kind of kernel \"{}\"{}", name, suggestion(name, names)));
+}
+
+std::optional<Seconds> seconds_from(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() ? std::nullopt : std::optional(Seconds{found->get<double>()});
+}
+
+void read_memory(const Json& memory, const std::string& file, Software& software) {
+  software.rounding = {memory.value("rounding_bytes", software.rounding.value)};
+  software.context = {memory.value("context_bytes", software.context.value)};
+  software.reserve_share = memory.value("reserve_share", software.reserve_share);
+  software.keeps_gradients = memory.value("keeps_gradients", software.keeps_gradients);
+  const Json none = Json::object(), kept = memory.value("kept", none);
+  for (const auto& [name, entry] : kept.items())
+    software.kept.emplace(kind_of(name, file, "/memory/kept"),
+                          KeptOperands{entry.value("input", false), entry.value("output", false),
+                                       entry.value("as_read", false),
+                                       entry.value("bytes_per_output", std::int64_t{0})});
+  for (const Json& name : memory.value("in_place", Json::array()))
+    software.in_place.insert(kind_of(name.get<std::string>(), file, "/memory/in_place"));
+}
+
+DataType sums_type(const std::string& name) {
+  return name == "bf16" ? DataType::BF16 : name == "fp16" ? DataType::F16 : DataType::F32;
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_software() {
+  std::vector<std::string> names;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(data_folder("software")))
+      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  } catch (const EnvironmentError&) {
+  } catch (const fs::filesystem_error&) {
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Software software_from_json(const Json& document, const std::string& file) {
+  Software software;
+  software.name = document.at("name").get<std::string>();
+  const Json none = Json::object(), host = document.value("host", none),
+             kernels = document.value("kernels", none), sums = document.value("sums", none);
+  software.op = seconds_from(host, "op_seconds");
+  software.step = seconds_from(host, "step_seconds").value_or(Seconds{});
+  software.launch = seconds_from(host, "launch_seconds");
+  software.fuse = kernels.value("fuse", software.fuse);
+  software.winograd = kernels.value("winograd", software.winograd);
+  software.overlap = sums.value("overlap", software.overlap);
+  if (sums.contains("bucket_bytes"))
+    software.bucket = Bytes{sums.at("bucket_bytes").get<std::int64_t>()};
+  if (sums.contains("type")) software.gradient_sums = sums_type(sums.at("type").get<std::string>());
+  read_memory(document.value("memory", none), file, software);
+  for (const Json& name : document.value("dimensions", Json::array()))
+    software.dimensions.push_back(
+        ProcessGrid::parse(name.get<std::string>() + "2").digits().front().dim);
+  return software;
+}
+
+Software read_software(const std::string& source) {
+  if (source == Software().name && !fs::is_regular_file(source)) return {};
+  const std::string file = software_file(source);
+  return software_from_json(read_document(file, "software"), file);
+}
+
+MachineProfile with_software(MachineProfile machine, Software software) {
+  if (const auto found = machine.calibrated.find(software.name);
+      found != machine.calibrated.end()) {
+    const HostConstants& here = found->second;
+    if (here.op) software.op = here.op;
+    software.contraction_factor = here.contraction_factor;
+    software.other_factor = here.other_factor;
+  }
+  const bool launches = machine.on_gpus() && machine.assumed && software.launch,
+             issues = !machine.on_gpus() && software.op;
+  if (launches || issues) machine.stated_fingerprint = machine.fingerprint();
+  if (launches) machine.device.launch = *software.launch;
+  if (issues) machine.step_overhead = Measurement{.median = *software.op};
+  machine.device.winograd = software.winograd;
+  machine.software = std::move(software);
+  return machine;
+}
+
+Execution as_run_by(const Software& software, Execution execution) {
+  execution.fuse = software.fuse;
+  if (software.bucket) execution.bucket_bytes = *software.bucket;
+  if (software.gradient_sums && execution.precision.gradient_sums == DataType::F32)
+    execution.precision.gradient_sums = *software.gradient_sums;
+  return execution;
+}
+
+bool can_run(const Software& software, const ProcessGrid& grid) {
+  if (software.dimensions.empty()) return true;
+  int parts = 1;
+  for (const Dim dim : software.dimensions) parts *= grid.parts(dim);
+  return parts == grid.ranks();
+}
+
+Bytes reserve(const MachineProfile& machine, Bytes limit) {
+  if (!machine.on_gpus()) return {};
+  const Software& software = machine.software;
+  return software.context + Bytes{static_cast<std::int64_t>(software.reserve_share *
+                                                            static_cast<double>(limit.value))};
+}
+
+}  // namespace stratplan

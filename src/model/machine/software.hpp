@@ -1,0 +1,104 @@
+#pragma once
+// What runs a plan: how a program issues ops, fuses layers, keeps tensors, allocates memory and
+// overlaps. Its file is software/NAME.json. The machine says how fast the hardware is; the software
+// says what is done with it. MachineProfile::software holds the software that a prediction is for.
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/base/json/json_fwd.hpp"
+#include "model/base/units.hpp"
+#include "model/partition/execution.hpp"
+#include "model/partition/program/kernel.hpp"
+
+namespace stratplan {
+
+struct MachineProfile;
+
+/// What one forward kernel leaves for the backward phase.
+struct KeptOperands {
+  bool input = false;   ///< the kernel's first operand
+  bool output = false;  ///< the kernel's first result
+  /// whichever of both the backward kernel of the plan's own program reads, as the derivative of an
+  /// activation function does
+  bool as_read = false;
+  /// bytes of a tensor of its own per element of the output: a mask (1), or 64-bit positions (8)
+  std::int64_t bytes_per_output = 0;
+  friend bool operator==(const KeptOperands&, const KeptOperands&) = default;
+};
+
+/// The constants of a software that depend on the machine: on its host, and on its libraries.
+/// `stratplan calibrate` finds them, and a machine's file holds them (MachineProfile::calibrated).
+struct HostConstants {
+  std::optional<Seconds> op{};  ///< Software::op
+  double contraction_factor = 1, other_factor = 1;
+  friend bool operator==(const HostConstants&, const HostConstants&) = default;
+};
+
+/// The default is stratplan itself, as software/stratplan.json describes it.
+struct Software {
+  std::string name = "stratplan";
+
+  // The host. On processors, issuing an op and running it take turns. On GPUs the host runs ahead,
+  // so a step takes at least as long as issuing its ops.
+  std::optional<Seconds> op{};  ///< time to issue one op; nothing: MachineProfile::step_overhead
+  Seconds step{};               ///< time per step that no op accounts for
+  /// replaces DeviceRates::launch of GPUs with published rates; nothing: that launch stays.
+  /// The default is what CUDA graphs take for a small op (reports/gpu/h200.md)
+  std::optional<Seconds> launch{Seconds{0.92e-6}};
+
+  // Kernels.
+  bool fuse = true;      ///< Execution::fuse
+  bool winograd = true;  ///< whether fp32 convolutions may use Winograd's algorithm
+  /// time of contractions, and of all other kernels, relative to the kernel model or the profile
+  double contraction_factor = 1, other_factor = 1;
+
+  // Sums of gradients.
+  bool overlap = true;                      ///< whether they go on beside kernels
+  std::optional<Bytes> bucket{};            ///< Execution::bucket_bytes; nothing: the default
+  std::optional<DataType> gradient_sums{};  ///< Precision::gradient_sums, unless the user says so
+
+  // Memory.
+  /// by kind of kernel; empty: what the backward kernels of the plan's own programs read
+  std::map<KernelKind, KeptOperands> kept{};
+  std::set<KernelKind> in_place{};  ///< kinds whose output takes the place of an input not kept
+  bool keeps_gradients = true;      ///< whether gradients of parameters stay from step to step
+  Bytes rounding{1};                ///< each tensor takes a multiple of this many bytes
+  /// GPUs: of the driver and the libraries, beside all tensors (769 MiB, reports/gpu/h200.md)
+  Bytes context{769 << 20};
+  /// GPUs: scratch memory that is not known, and gaps in the allocator's segments, as a share of
+  /// the limit; a reserve, not a prediction
+  double reserve_share = 0;
+
+  /// the dimensions that the software can split; empty: all
+  std::vector<Dim> dimensions{};
+
+  friend bool operator==(const Software&, const Software&) = default;
+};
+
+/// Reads a software. `source` is a path or the name of a shipped software (software/). Throws
+/// InputError if the file is unreadable or malformed, or if the name is unknown.
+Software read_software(const std::string& source);
+Software software_from_json(const Json& document, const std::string& file);
+/// Bare names of the shipped software, ascending; empty if the program's data cannot be found.
+std::vector<std::string> shipped_software();
+
+/// Returns the machine as this software uses it: with its time to issue an op on processors, and
+/// with its launches on GPUs of published rates. The machine's document may hold the constants of a
+/// software as they are on that machine (MachineProfile::calibrated), which replace the software's.
+MachineProfile with_software(MachineProfile machine, Software software);
+
+/// Returns the execution as this software runs it: its fusions, buckets and overlap, and its type of
+/// gradient sums unless `execution` has another than F32.
+Execution as_run_by(const Software& software, Execution execution);
+
+/// Whether the software can run this decomposition.
+bool can_run(const Software& software, const ProcessGrid& grid);
+
+/// Memory that no plan may count on, out of `limit` bytes: the context, and a share for what the
+/// memory model does not know. Zero on processors.
+Bytes reserve(const MachineProfile& machine, Bytes limit);
+
+}  // namespace stratplan
