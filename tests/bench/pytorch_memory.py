@@ -1,0 +1,189 @@
+"""Measures what PyTorch keeps in memory for the backward phase of a network.json, on the CPU.
+
+    pytorch_memory.py NETWORK.json --batch 8
+
+Prints one JSON object. All sizes are bytes of storages, each counted once. Scalars are left out.
+    saved_bytes         storages that the graph of the forward phase holds (saved tensors), besides
+                        parameters, running statistics and the step's data
+    saved_state_bytes   those of the saved storages that are parameters or running statistics
+    saved_data_bytes    those that are samples, labels or targets
+    by_operator         saved_bytes by "operator.attribute" of the derivative; a storage that several
+                        of them save is counted by the first to save it
+    predicted_bytes     saved_bytes by the rules of saved_tensors.py
+    forward_bytes       memory that is allocated at the end of the forward phase and was not before
+    peak_bytes          the greatest amount during forward, backward and update of the third step;
+                        parameters, momentum and data were allocated before
+    resident_bytes      growth of the resident set from before the first step to its maximum in two
+                        steps; parameters and data were there, momentum was not
+    parameter_bytes, running_bytes, data_bytes
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+import torch
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "torch"))
+from pytorch_network import Network, as_tuple, read
+from saved_tensors import saved_tensors
+
+TINY = pathlib.Path(__file__).parents[2] / "networks/tiny.json"
+
+
+def storage_of(tensor):
+    """Returns (identity, bytes) of the tensor's storage. torch 1.13 has no untyped_storage."""
+    made = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+    return made.data_ptr(), made.nbytes()
+
+
+def storages_of(tensors):
+    return dict(map(storage_of, tensors))
+
+
+def saved_by_hooks(forward):
+    """Returns ({storage: bytes} of all tensors that `forward` saves, its result)."""
+    kept = []
+
+    def pack(tensor):
+        if tensor.dim():
+            kept.append(tensor.detach())  # holds the storage, so that no other has its address
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = forward()
+    return storages_of(kept), result
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [x for item in value for x in tensors_in(item)] if isinstance(value, (list, tuple)) else []
+
+
+def saved_by_operators(result):
+    """Yields (operator.attribute, saved tensor) of the graph behind `result`, in forward order."""
+    order, seen, stack = [], set(), [result.grad_fn]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        order.append(node)
+        stack += [before for before, _ in node.next_functions]
+    for node in sorted(order, key=lambda node: node._sequence_nr() if hasattr(node, "_sequence_nr") else 0):
+        for attribute in dir(node):
+            if attribute.startswith("_saved_"):
+                operator = re.sub(r"Backward\d+$", "", node.name())
+                for tensor in tensors_in(getattr(node, attribute)):
+                    if tensor.dim():
+                        yield f"{operator}.{attribute[len('_saved_'):]}", tensor
+
+
+def by_operator(result, left_out):
+    found, counted = {}, set(left_out)
+    for name, tensor in saved_by_operators(result):
+        storage, size = storage_of(tensor)
+        if storage not in counted:
+            counted.add(storage)
+            found[name] = found.get(name, 0) + size
+    return dict(sorted(found.items(), key=lambda entry: -entry[1]))
+
+
+def allocated(run):
+    """Returns (bytes allocated at the end of `run` more than before, the most during it, result)."""
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        result = run()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    time = (lambda e: e.start_ns()) if hasattr(events[0], "start_ns") else (lambda e: e.start_us())
+    now = most = 0
+    for event in sorted(events, key=time):
+        now += event.nbytes()
+        most = max(most, now)
+    return now, most, result
+
+
+def status(key):
+    text = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(rf"{key}:\s+(\d+) kB", text)[1]) * 1024
+
+
+def resident(run):
+    """Returns how far the resident set grows during `run`."""
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # forgets the greatest set so far
+    before = status("VmRSS")
+    run()
+    return status("VmHWM") - before
+
+
+class Training:
+    """A network with its data and its optimizer."""
+
+    def __init__(self, document):
+        self.network = Network(document)
+        self.x, self.wanted = self.network.random_data(document["batch"])
+        self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.01, momentum=0.9)
+
+    def forward(self):
+        return self.network.loss(self.network(self.x), self.wanted)
+
+    def rest(self, loss):
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def steps(self, number):
+        for _ in range(number):
+            self.rest(self.forward())
+
+    def state(self):
+        return storages_of([*self.network.parameters(), *self.network.buffers()])
+
+    def data(self):
+        return storages_of([*as_tuple(self.x), *as_tuple(self.wanted)])
+
+
+def measured(document):
+    torch.manual_seed(1)
+    Training(read(TINY)).steps(1)  # loads libraries
+    training = Training(document)
+    resident_bytes = resident(lambda: training.steps(2))
+    state, data = training.state(), training.data()
+    saved, _ = saved_by_hooks(training.forward)
+    after_forward, most_forward, loss = allocated(training.forward)
+    operators = by_operator(loss, {**state, **data})
+    _, most_rest, _ = allocated(lambda: training.rest(loss))
+    predicted = saved_tensors(training.network, document["batch"], torch.__version__)
+    return {
+        "saved_bytes": sum(size for key, size in saved.items() if key not in {**state, **data}),
+        "saved_state_bytes": sum(saved[key] for key in saved.keys() & state.keys()),
+        "saved_data_bytes": sum(saved[key] for key in saved.keys() & data.keys()),
+        "by_operator": operators,
+        "predicted_bytes": sum(entry.bytes for entry in predicted),
+        "forward_bytes": after_forward,
+        "peak_bytes": max(most_forward, after_forward + most_rest),
+        "resident_bytes": resident_bytes,
+        "parameter_bytes": sum(p.numel() * p.element_size() for p in training.network.parameters()),
+        "running_bytes": sum(b.numel() * b.element_size() for b in training.network.buffers()),
+        "data_bytes": sum(data.values()),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("network")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--size", type=lambda text: [int(extent) for extent in text.split(",")])
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    document = read(options.network, options.batch, options.size)
+    print(json.dumps({**measured(document), "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""Predicts the tensors that PyTorch saves for the backward phase, from a network alone.
+
+    for saved in saved_tensors(network, samples, torch.__version__):
+        saved.layer, saved.what, saved.bytes
+
+`network` is a pytorch_network.Network. Its layers' formulas decide what is saved; no tensor is made.
+A storage counts once, however many derivatives read it. Parameters, running statistics, the step's
+data and scalars are left out. Numbers are those of one process, in single precision, on a CPU. On a
+GPU a dropout's mask is of bool.
+
+The rules are those of PyTorch's derivatives (tools/autograd/derivatives.yaml). PyTorch 1.13 and 2.x
+differ in the mean over axes and in the cross-entropy with label smoothing.
+"""
+
+import math
+import re
+from typing import NamedTuple
+
+from pytorch_network import BINARY, per_axis, sides
+
+FLOAT, INT64, BOOL = 4, 8, 1
+
+# The single tensor that the derivative of a layer with one operation reads, besides parameters.
+INPUT = (
+    "convolution transposed_convolution fully_connected average_pool prelu elu celu selu silu "
+    "hard_swish softplus mish abs square erf log power gelu gelu_tanh clip"
+).split()
+OUTPUT = "relu sigmoid tanh exp sqrt reciprocal softmax".split()
+NEITHER = "add linear concat channel_shuffle depth_to_space space_to_depth".split()
+
+
+class Value(NamedTuple):
+    """A tensor of the forward phase."""
+
+    shape: tuple  # of a sample: channels, then extents
+    storage: int
+    differentiable: bool
+
+
+class Saved(NamedTuple):
+    layer: str
+    what: str
+    bytes: int
+
+
+class Tape:
+    """The saved storages of one forward phase."""
+
+    def __init__(self, samples, version):
+        self.samples, self.saved, self.layer, self.storages = samples, {}, None, 0
+        self.mean_keeps_input = self.picks_counted = int(re.match(r"\d+", version)[0]) < 2
+
+    def value(self, shape, differentiable=True):
+        self.storages += 1
+        return Value(tuple(shape), self.storages, differentiable)
+
+    def elements(self, shape):
+        return self.samples * math.prod(shape)
+
+    def keep(self, value, what, element=FLOAT):
+        """Saves a tensor of the forward phase."""
+        self.keep_bytes(what, self.elements(value.shape) * element, value.storage)
+
+    def keep_bytes(self, what, size, storage=None):
+        """Saves a tensor that the operation makes, or the named storage."""
+        self.storages += 1
+        self.saved.setdefault(storage or self.storages, Saved(self.layer["name"], what, size))
+
+
+def is_symmetric(layer, axes):
+    return all(before == after for before, after in sides(layer.get("padding", 0), axes))
+
+
+def padded(tape, layer, x):
+    """Returns the layer's padded input. PyTorch's own padding is the same at both ends."""
+    axes = len(x.shape) - 1
+    if is_symmetric(layer, axes):
+        return x
+    pairs = sides(layer["padding"], axes)
+    return tape.value(
+        (x.shape[0], *(e + sum(pair) for e, pair in zip(x.shape[1:], pairs))), x.differentiable
+    )
+
+
+def in_place(layer):
+    return layer["kind"] in ("relu", "leaky_relu") and layer["alone"]
+
+
+def save_normalization(tape, layer, x, _):
+    if layer["kind"] == "batch_norm":
+        tape.keep(x, "input")
+        if layer.get("statistics", "batch") == "batch":
+            tape.keep_bytes("mean and deviation", 2 * FLOAT * x.shape[0])
+        return
+    tape.keep(x, "input")
+    sets = {
+        "instance_norm": tape.samples * x.shape[0],
+        "group_norm": tape.samples * layer.get("groups", 1),
+        "layer_norm": tape.elements(x.shape[1:]),
+    }[layer["kind"]]
+    tape.keep_bytes("mean and deviation", 2 * FLOAT * sets)
+    if layer["kind"] == "instance_norm" and layer.get("affine", "both") in ("both", "scale"):
+        tape.keep_bytes("scale of each sample", FLOAT * sets)
+
+
+def save_local_response_norm(tape, layer, x, y):
+    size = layer.get("local_size", 5)
+    tape.keep(x, "input")
+    positions = tape.elements(x.shape[1:])
+    tape.keep_bytes("padded squares", FLOAT * positions * (x.shape[0] + 2 * (size // 2)))
+    tape.keep_bytes("base of the power", FLOAT * tape.elements(x.shape))
+    tape.keep_bytes("power", FLOAT * tape.elements(x.shape))
+
+
+def save_max_pool(tape, layer, x, y):
+    tape.keep(x, "input")
+    tape.keep_bytes("indices", INT64 * tape.elements(y.shape))
+
+
+def save_mean(tape, layer, x, y):
+    if tape.mean_keeps_input:
+        tape.keep(x, "input")
+
+
+def save_reduce(tape, layer, x, y):
+    if layer["function"] == "mean":
+        save_mean(tape, layer, x, y)
+    elif layer["function"] == "max":
+        tape.keep(x, "input")
+        tape.keep(y, "output")
+
+
+def save_dropout(tape, layer, x, y):
+    if y is not x:
+        tape.keep_bytes("mask", FLOAT * tape.elements(x.shape))
+
+
+def save_pad(tape, layer, x, y):
+    if layer.get("padding_mode", "constant") in ("reflect", "edge"):
+        tape.keep(x, "input")
+
+
+def save_upsample(tape, layer, x, y):
+    """Each axis is gathered by indices; a linear one twice, with shares."""
+    linear = layer.get("mode", "nearest") == "linear"
+    for size in y.shape[1:]:
+        tape.keep_bytes("indices", size * (2 * INT64 + 2 * FLOAT if linear else INT64))
+
+
+def save_hard_sigmoid(tape, layer, x, y):
+    tape.keep_bytes("line", FLOAT * tape.elements(x.shape))
+
+
+SPECIAL = {
+    "max_pool": save_max_pool,
+    "global_average_pool": save_mean,
+    "batch_norm": save_normalization,
+    "instance_norm": save_normalization,
+    "group_norm": save_normalization,
+    "layer_norm": save_normalization,
+    "local_response_norm": save_local_response_norm,
+    "reduce": save_reduce,
+    "dropout": save_dropout,
+    "pad": save_pad,
+    "upsample": save_upsample,
+    "hard_sigmoid": save_hard_sigmoid,
+    # In place the input is lost, and the output tells its sign.
+    "leaky_relu": lambda tape, layer, x, y: tape.keep(x, "output" if in_place(layer) else "input"),
+}
+
+
+def save_binary(tape, layer, a, b):
+    kind = layer["kind"]
+    either = a.differentiable or b.differentiable
+    both = kind in ("maximum", "minimum") and either
+    if both or (kind in ("multiply", "divide") and b.differentiable):
+        tape.keep(a, "input")
+    if both or (kind == "multiply" and a.differentiable) or (kind == "divide" and either):
+        tape.keep(b, "input")
+
+
+def output_of(tape, layer, inputs, shape, learns):
+    """Returns the layer's output: its input where it works in place or does nothing."""
+    x = inputs[0]
+    if in_place(layer) or (layer["kind"] == "dropout" and layer.get("probability", 0.5) == 0):
+        return x
+    return tape.value(shape, learns or any(value.differentiable for value in inputs))
+
+
+def save_layer(tape, layer, inputs, y, learns):
+    kind, x = layer["kind"], inputs[0]
+    if kind in BINARY:
+        save_binary(tape, layer, *inputs)
+    elif not y.differentiable or kind in NEITHER:
+        pass
+    elif kind == "fully_connected" and not learns:
+        pass  # unlike a convolution, a product saves no factor that it does not need
+    elif kind in INPUT:
+        tape.keep(padded(tape, layer, x) if kind in WINDOWS else x, "input")
+    elif kind in OUTPUT:
+        tape.keep(y, "output")
+    else:
+        SPECIAL[kind](tape, layer, padded(tape, layer, x) if kind in WINDOWS else x, y)
+
+
+# A transposed convolution's padding is cut off from its output.
+WINDOWS = ("convolution", "max_pool", "average_pool")
+
+
+def save_cross_entropy(tape, layer, x):
+    labels = tape.elements(x.shape[1:])
+    tape.keep_bytes("logarithm of the softmax", FLOAT * tape.elements(x.shape))
+    weighted = "class_weights" in layer
+    if weighted:
+        tape.keep_bytes("class weights", FLOAT * x.shape[0])
+    if layer.get("label_smoothing", 0):
+        tape.keep_bytes("ignored", BOOL * labels)
+        if tape.picks_counted and not weighted:
+            tape.keep_bytes("sum of the classes, and those counted", (FLOAT + BOOL) * labels)
+
+
+def save_dice(tape, layer, x):
+    """x: the probabilities."""
+    tape.keep_bytes("one-hot labels", INT64 * tape.elements(x.shape))
+    tape.keep_bytes("counted", BOOL * tape.elements(x.shape[1:]))
+    sums = tape.samples if layer.get("sums", "batch") == "sample" else 1
+    tape.keep_bytes("numerator and denominator", 2 * FLOAT * sums * x.shape[0])
+
+
+def save_loss(tape, layer, x):
+    kind = layer["kind"]
+    if not x.differentiable:
+        return
+    if kind == "softmax_cross_entropy":
+        save_cross_entropy(tape, layer, x)
+    elif kind == "dice_loss":
+        save_dice(tape, layer, x)
+    elif kind == "dice_cross_entropy":
+        probabilities = tape.value(x.shape)
+        tape.keep(probabilities, "softmax")
+        save_dice(tape, layer, probabilities)
+        save_cross_entropy(tape, layer, x)
+    elif kind == "mean_absolute_error":
+        tape.keep_bytes("difference", FLOAT * tape.elements(x.shape))
+    else:
+        tape.keep(x, "input")
+        if kind == "sigmoid_cross_entropy":
+            tape.keep_bytes("weights of positives", FLOAT * math.prod(x.shape))
+
+
+def saved_tensors(network, samples, version):
+    """Returns what a forward phase of so many samples saves, one Saved per storage."""
+    tape, data = Tape(samples, version), set()
+    values = {layer["name"]: tape.value(network.shapes[layer["name"]], False) for layer in network.inputs}
+    data = {value.storage for value in values.values()}
+    for layer, inputs in network.order:
+        tape.layer = layer
+        inputs = [values[name] for name in inputs]
+        learns = network.learns(layer)
+        y = output_of(tape, layer, inputs, network.shapes[layer["name"]], learns)
+        save_layer(tape, layer, inputs, y, learns)
+        values[layer["name"]] = y
+    for layer, name in network.losses:
+        tape.layer = layer
+        save_loss(tape, layer, values[name])
+    return [saved for storage, saved in tape.saved.items() if storage not in data]
