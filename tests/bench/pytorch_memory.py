@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Measures what PyTorch keeps in memory for the backward phase of a network.json, on the CPU.
 
     pytorch_memory.py NETWORK.json --batch 8
@@ -9,13 +10,16 @@ Prints one JSON object. All sizes are bytes of storages, each counted once. Scal
     saved_data_bytes    those that are samples, labels or targets
     by_operator         saved_bytes by "operator.attribute" of the derivative; a storage that several
                         of them save is counted by the first to save it
-    predicted_bytes     saved_bytes by the rules of saved_tensors.py
+    predicted_bytes, predicted_peak_bytes
+                        saved_bytes and peak_bytes by the rules of saved_tensors.py
     forward_bytes       memory that is allocated at the end of the forward phase and was not before
     peak_bytes          the greatest amount during forward, backward and update of the third step;
                         parameters, momentum and data were allocated before
     resident_bytes      growth of the resident set from before the first step to its maximum in two
                         steps; parameters and data were there, momentum was not
     parameter_bytes, running_bytes, data_bytes
+With --check, exits with 1 if saved_bytes, by hooks or by operator, are not those predicted, and
+with 77 if PyTorch is missing.
 """
 
 import argparse
@@ -24,11 +28,15 @@ import pathlib
 import re
 import sys
 
-import torch
+try:
+    import torch
+except ImportError as missing:
+    print(f"skipped: {missing} (on Debian: apt-get install python3-torch)")
+    sys.exit(77)
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "torch"))
 from pytorch_network import Network, as_tuple, read
-from saved_tensors import saved_tensors
+from saved_tensors import peak_bytes, saved_tensors
 
 TINY = pathlib.Path(__file__).parents[2] / "networks/tiny.json"
 
@@ -63,23 +71,27 @@ def tensors_in(value):
     return [x for item in value for x in tensors_in(item)] if isinstance(value, (list, tuple)) else []
 
 
-def saved_by_operators(result):
-    """Yields (operator.attribute, saved tensor) of the graph behind `result`, in forward order."""
-    order, seen, stack = [], set(), [result.grad_fn]
+def nodes_behind(result):
+    """Returns the nodes of autograd's graph, in forward order where this PyTorch tells it."""
+    found, stack = set(), [result.grad_fn]
     while stack:
         node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        order.append(node)
-        stack += [before for before, _ in node.next_functions]
-    for node in sorted(order, key=lambda node: node._sequence_nr() if hasattr(node, "_sequence_nr") else 0):
+        if node is not None and node not in found:
+            found.add(node)
+            stack += [before for before, _ in node.next_functions]
+    return sorted(found, key=lambda node: getattr(node, "_sequence_nr", int)())
+
+
+def saved_by_operators(result):
+    """Yields (operator.attribute, saved tensor) of the graph behind `result`."""
+    for node in nodes_behind(result):
+        operator = re.sub(r"Backward\d+$", "", node.name())
         for attribute in dir(node):
-            if attribute.startswith("_saved_"):
-                operator = re.sub(r"Backward\d+$", "", node.name())
-                for tensor in tensors_in(getattr(node, attribute)):
-                    if tensor.dim():
-                        yield f"{operator}.{attribute[len('_saved_'):]}", tensor
+            if not attribute.startswith("_saved_"):
+                continue
+            for tensor in tensors_in(getattr(node, attribute)):
+                if tensor.dim():
+                    yield f"{operator}.{attribute[len('_saved_'):]}", tensor
 
 
 def by_operator(result, left_out):
@@ -133,6 +145,9 @@ class Training:
 
     def rest(self, loss):
         loss.backward()
+        self.update()
+
+    def update(self):
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -164,6 +179,7 @@ def measured(document):
         "saved_data_bytes": sum(saved[key] for key in saved.keys() & data.keys()),
         "by_operator": operators,
         "predicted_bytes": sum(entry.bytes for entry in predicted),
+        "predicted_peak_bytes": peak_bytes(training.network, document["batch"], torch.__version__),
         "forward_bytes": after_forward,
         "peak_bytes": max(most_forward, after_forward + most_rest),
         "resident_bytes": resident_bytes,
@@ -179,10 +195,14 @@ def main():
     parser.add_argument("--batch", type=int)
     parser.add_argument("--size", type=lambda text: [int(extent) for extent in text.split(",")])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     document = read(options.network, options.batch, options.size)
-    print(json.dumps({**measured(document), "torch": torch.__version__}))
+    found = measured(document)
+    print(json.dumps({**found, "torch": torch.__version__}))
+    sizes = {found["saved_bytes"], found["predicted_bytes"], sum(found["by_operator"].values())}
+    sys.exit(options.check and len(sizes) > 1)
 
 
 if __name__ == "__main__":

@@ -607,11 +607,10 @@ class Network(nn.Module):
                 for attribute, _ in list(module.named_parameters(recurse=False)):
                     yield layer, module, attribute, names[attribute]
 
-    def learns(self, layer):
-        """Whether training changes a parameter of the layer."""
-        return layer["kind"] not in JOINS and any(
-            parameter.requires_grad for parameter in self.module_of(layer).parameters()
-        )
+    def trained(self, layer):
+        """Returns the parameters of the layer that training changes."""
+        parameters = [] if layer["kind"] in JOINS else self.module_of(layer).parameters()
+        return [parameter for parameter in parameters if parameter.requires_grad]
 
     def module_of(self, layer):
         return self.by_name[key(layer)]

@@ -47,7 +47,9 @@ class Tape:
     """The saved storages of one forward phase."""
 
     def __init__(self, samples, version):
-        self.samples, self.saved, self.layer, self.storages = samples, {}, None, 0
+        self.samples, self.layer, self.storages = samples, None, 0
+        self.saved = {}  # by storage
+        self.readers = {}  # storages that the derivative of a layer reads, by the layer's name
         self.mean_keeps_input = self.picks_counted = int(re.match(r"\d+", version)[0]) < 2
 
     def value(self, shape, differentiable=True):
@@ -64,7 +66,9 @@ class Tape:
     def keep_bytes(self, what, size, storage=None):
         """Saves a tensor that the operation makes, or the named storage."""
         self.storages += 1
-        self.saved.setdefault(storage or self.storages, Saved(self.layer["name"], what, size))
+        storage = storage or self.storages
+        self.saved.setdefault(storage, Saved(self.layer["name"], what, size))
+        self.readers.setdefault(self.layer["name"], set()).add(storage)
 
 
 def is_symmetric(layer, axes):
@@ -248,19 +252,115 @@ def save_loss(tape, layer, x):
             tape.keep_bytes("weights of positives", FLOAT * math.prod(x.shape))
 
 
-def saved_tensors(network, samples, version):
-    """Returns what a forward phase of so many samples saves, one Saved per storage."""
-    tape, data = Tape(samples, version), set()
-    values = {layer["name"]: tape.value(network.shapes[layer["name"]], False) for layer in network.inputs}
-    data = {value.storage for value in values.values()}
-    for layer, inputs in network.order:
+def recorded(network, samples, version):
+    """Returns (tape, values by name) of one forward phase."""
+    tape = Tape(samples, version)
+    values = {
+        layer["name"]: tape.value(network.shapes[layer["name"]], False) for layer in network.inputs
+    }
+    for layer, names in network.order:
         tape.layer = layer
-        inputs = [values[name] for name in inputs]
-        learns = network.learns(layer)
+        inputs = [values[name] for name in names]
+        learns = bool(network.trained(layer))
         y = output_of(tape, layer, inputs, network.shapes[layer["name"]], learns)
         save_layer(tape, layer, inputs, y, learns)
         values[layer["name"]] = y
     for layer, name in network.losses:
         tape.layer = layer
         save_loss(tape, layer, values[name])
-    return [saved for storage, saved in tape.saved.items() if storage not in data]
+    for layer in network.inputs:
+        tape.saved.pop(values[layer["name"]].storage, None)
+    return tape, values
+
+
+def saved_tensors(network, samples, version):
+    """Returns what a forward phase of so many samples saves, one Saved per storage."""
+    return list(recorded(network, samples, version)[0].saved.values())
+
+
+class Gradient:
+    """A gradient of a tensor of the forward phase, until nothing holds it."""
+
+    def __init__(self, size):
+        self.bytes, self.holders, self.viewed = size, 0, False
+
+
+class Backward:
+    """Replays a backward phase, for the most that it holds."""
+
+    def __init__(self, tape):
+        self.tape = tape
+        self.now = self.most = sum(saved.bytes for saved in tape.saved.values())
+        self.readers = {}
+        for storages in tape.readers.values():
+            for storage in storages & tape.saved.keys():
+                self.readers[storage] = self.readers.get(storage, 0) + 1
+        self.pending = {}  # gradients by the tensor's name
+
+    def grow(self, size):
+        self.now += size
+        self.most = max(self.most, self.now)
+
+    def hold(self, gradient):
+        if not gradient.holders:
+            self.grow(gradient.bytes)
+        gradient.holders += 1
+
+    def drop(self, gradient):
+        gradient.holders -= 1
+        if not gradient.holders:
+            self.now -= gradient.bytes
+
+    def arrive(self, name, gradient):
+        """A second gradient is added in place if nothing else holds the first."""
+        first = self.pending.get(name)
+        self.hold(gradient)
+        if first is None:
+            self.pending[name] = gradient
+        elif first.holders == 1 and not first.viewed:
+            self.drop(gradient)
+        else:
+            self.hold(total := Gradient(gradient.bytes))
+            self.pending[name] = total
+            self.drop(first)
+            self.drop(gradient)
+
+    def done(self, layer):
+        for storage in self.tape.readers.get(layer["name"], set()) & self.readers.keys():
+            self.readers[storage] -= 1
+            if not self.readers[storage]:
+                self.now -= self.tape.saved[storage].bytes
+
+
+def peak_bytes(network, samples, version):
+    """Returns the most that forward and backward hold besides parameters and data.
+
+    Everything that a layer makes lives through the forward phase, as in Network.forward.
+    """
+    tape, values = recorded(network, samples, version)
+    made = {
+        values[layer["name"]].storage: FLOAT * tape.elements(values[layer["name"]].shape)
+        for layer, _ in network.order
+    }
+    forward = sum({**made, **{key: saved.bytes for key, saved in tape.saved.items()}}.values())
+    backward = Backward(tape)
+    for layer, name in reversed(network.losses):
+        size = FLOAT * tape.elements(values[name].shape)
+        backward.arrive(name, Gradient(size))
+        backward.done(layer)
+    for layer, names in reversed(network.order):
+        gradient = backward.pending.pop(layer["name"], None)
+        if gradient is None:
+            continue
+        for name in names:
+            if not values[name].differentiable:
+                continue
+            if layer["kind"] in ("add", "concat"):  # the same tensor, or a part of it
+                gradient.viewed = gradient.viewed or layer["kind"] == "concat"
+                backward.arrive(name, gradient)
+            else:
+                backward.arrive(name, Gradient(FLOAT * tape.elements(values[name].shape)))
+        backward.grow(FLOAT * sum(parameter.numel() for parameter in network.trained(layer)))
+        backward.done(layer)
+        backward.drop(gradient)
+    return max(forward, backward.most)
