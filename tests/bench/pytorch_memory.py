@@ -3,20 +3,20 @@
 
     pytorch_memory.py NETWORK.json --batch 8
 
-Prints one JSON object. All sizes are bytes of storages, each counted once. Scalars are left out.
-    saved_bytes         storages that the graph of the forward phase holds (saved tensors), besides
-                        parameters, running statistics and the step's data
-    saved_state_bytes   those of the saved storages that are parameters or running statistics
-    saved_data_bytes    those that are samples, labels or targets
-    by_operator         saved_bytes by "operator.attribute" of the derivative; a storage that several
-                        of them save is counted by the first to save it
-    predicted_bytes, predicted_peak_bytes
-                        saved_bytes and peak_bytes by the rules of saved_tensors.py
-    forward_bytes       memory that is allocated at the end of the forward phase and was not before
-    peak_bytes          the greatest amount during forward, backward and update of the third step;
-                        parameters, momentum and data were allocated before
+Prints one JSON object. All sizes are bytes. A storage counts once, and scalars are left out.
+    saved_bytes         tensors that the forward phase saves for the backward phase, besides
+                        parameters, running statistics and the step's data; by hooks
+    saved_state_bytes   saved parameters and running statistics
+    saved_data_bytes    saved samples, labels and targets
+    by_operator         saved_bytes by "operator.attribute" of the derivative, from autograd's
+                        graph; of several that save a storage, one counts it
+    forward_bytes       what is allocated at the end of the forward phase and was not before
+    peak_bytes          the most that is allocated during the third step and was not before it;
+                        parameters, momentum and data were
     resident_bytes      growth of the resident set from before the first step to its maximum in two
                         steps; parameters and data were there, momentum was not
+    predicted_bytes, predicted_peak_bytes
+                        saved_bytes and peak_bytes by the rules of saved_tensors.py
     parameter_bytes, running_bytes, data_bytes
 With --check, exits with 1 if saved_bytes, by hooks or by operator, are not those predicted, and
 with 77 if PyTorch is missing.
@@ -68,7 +68,8 @@ def saved_by_hooks(forward):
 def tensors_in(value):
     if isinstance(value, torch.Tensor):
         return [value]
-    return [x for item in value for x in tensors_in(item)] if isinstance(value, (list, tuple)) else []
+    parts = value if isinstance(value, (list, tuple)) else ()
+    return [tensor for part in parts for tensor in tensors_in(part)]
 
 
 def nodes_behind(result):
@@ -105,7 +106,7 @@ def by_operator(result, left_out):
 
 
 def allocated(run):
-    """Returns (bytes allocated at the end of `run` more than before, the most during it, result)."""
+    """Returns how much more is allocated at the end of `run`, the most in between, its result."""
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
     ) as profile:

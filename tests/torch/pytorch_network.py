@@ -170,7 +170,7 @@ class Rearranged(nn.Module):
 
     def forward(self, x):
         axes, block, (n, c, *extents) = len(self.block), self.block, x.shape
-        # The axes of an element: sample, channel, then position and place in the block of each axis.
+        # The axes: sample, channel, then position and place in the block of each spatial axis.
         channel = axes + 1 if self.block_first else 1
         places = range(1, axes + 1) if self.block_first else range(2, axes + 2)
         flat = [0, channel] + [

@@ -2,21 +2,21 @@
 
     for saved in saved_tensors(network, samples, torch.__version__):
         saved.layer, saved.what, saved.bytes
+    peak_bytes(network, samples, torch.__version__)
 
-`network` is a pytorch_network.Network. Its layers' formulas decide what is saved; no tensor is made.
-A storage counts once, however many derivatives read it. Parameters, running statistics, the step's
-data and scalars are left out. Numbers are those of one process, in single precision, on a CPU. On a
-GPU a dropout's mask is of bool.
+`network` is a pytorch_network.Network. Only its layers and shapes are read. A storage counts once,
+however many derivatives read it. Parameters, running statistics, the step's data and scalars are
+left out. Numbers are those of one process in single precision on a CPU. On a GPU the mask of a
+dropout is of bool.
 
 The rules are those of PyTorch's derivatives (tools/autograd/derivatives.yaml). PyTorch 1.13 and 2.x
 differ in the mean over axes and in the cross-entropy with label smoothing.
 """
 
 import math
-import re
 from typing import NamedTuple
 
-from pytorch_network import BINARY, per_axis, sides
+from pytorch_network import BINARY, is_symmetric, sides
 
 FLOAT, INT64, BOOL = 4, 8, 1
 
@@ -27,6 +27,10 @@ INPUT = (
 ).split()
 OUTPUT = "relu sigmoid tanh exp sqrt reciprocal softmax".split()
 NEITHER = "add linear concat channel_shuffle depth_to_space space_to_depth".split()
+
+# Layers that read a padded copy of their input if the two sides of an axis differ. The padding of a
+# transposed convolution is cut off from its output.
+WINDOWS = ("convolution", "max_pool", "average_pool")
 
 
 class Value(NamedTuple):
@@ -50,7 +54,7 @@ class Tape:
         self.samples, self.layer, self.storages = samples, None, 0
         self.saved = {}  # by storage
         self.readers = {}  # storages that the derivative of a layer reads, by the layer's name
-        self.mean_keeps_input = self.picks_counted = int(re.match(r"\d+", version)[0]) < 2
+        self.version_1 = int(version.split(".")[0]) < 2
 
     def value(self, shape, differentiable=True):
         self.storages += 1
@@ -71,37 +75,33 @@ class Tape:
         self.readers.setdefault(self.layer["name"], set()).add(storage)
 
 
-def is_symmetric(layer, axes):
-    return all(before == after for before, after in sides(layer.get("padding", 0), axes))
-
-
-def padded(tape, layer, x):
-    """Returns the layer's padded input. PyTorch's own padding is the same at both ends."""
-    axes = len(x.shape) - 1
-    if is_symmetric(layer, axes):
+def window_input(tape, layer, x):
+    """Returns what the layer's operation reads: its input, or a padded copy."""
+    padding = sides(layer.get("padding", 0), len(x.shape) - 1)
+    if layer["kind"] not in WINDOWS or is_symmetric(padding):
         return x
-    pairs = sides(layer["padding"], axes)
-    return tape.value(
-        (x.shape[0], *(e + sum(pair) for e, pair in zip(x.shape[1:], pairs))), x.differentiable
-    )
+    extents = [extent + sum(pair) for extent, pair in zip(x.shape[1:], padding)]
+    return tape.value((x.shape[0], *extents), x.differentiable)
 
 
 def in_place(layer):
     return layer["kind"] in ("relu", "leaky_relu") and layer["alone"]
 
 
-def save_normalization(tape, layer, x, _):
-    if layer["kind"] == "batch_norm":
-        tape.keep(x, "input")
-        if layer.get("statistics", "batch") == "batch":
-            tape.keep_bytes("mean and deviation", 2 * FLOAT * x.shape[0])
-        return
+def save_batch_norm(tape, layer, x, _):
     tape.keep(x, "input")
+    if layer.get("statistics", "batch") == "batch":
+        tape.keep_bytes("mean and deviation", 2 * FLOAT * x.shape[0])
+
+
+def save_sample_norm(tape, layer, x, _):
+    """Instance, group and layer normalization."""
     sets = {
         "instance_norm": tape.samples * x.shape[0],
         "group_norm": tape.samples * layer.get("groups", 1),
         "layer_norm": tape.elements(x.shape[1:]),
     }[layer["kind"]]
+    tape.keep(x, "input")
     tape.keep_bytes("mean and deviation", 2 * FLOAT * sets)
     if layer["kind"] == "instance_norm" and layer.get("affine", "both") in ("both", "scale"):
         tape.keep_bytes("scale of each sample", FLOAT * sets)
@@ -122,7 +122,7 @@ def save_max_pool(tape, layer, x, y):
 
 
 def save_mean(tape, layer, x, y):
-    if tape.mean_keeps_input:
+    if tape.version_1:
         tape.keep(x, "input")
 
 
@@ -158,10 +158,10 @@ def save_hard_sigmoid(tape, layer, x, y):
 SPECIAL = {
     "max_pool": save_max_pool,
     "global_average_pool": save_mean,
-    "batch_norm": save_normalization,
-    "instance_norm": save_normalization,
-    "group_norm": save_normalization,
-    "layer_norm": save_normalization,
+    "batch_norm": save_batch_norm,
+    "instance_norm": save_sample_norm,
+    "group_norm": save_sample_norm,
+    "layer_norm": save_sample_norm,
     "local_response_norm": save_local_response_norm,
     "reduce": save_reduce,
     "dropout": save_dropout,
@@ -192,23 +192,19 @@ def output_of(tape, layer, inputs, shape, learns):
 
 
 def save_layer(tape, layer, inputs, y, learns):
-    kind, x = layer["kind"], inputs[0]
+    kind = layer["kind"]
     if kind in BINARY:
         save_binary(tape, layer, *inputs)
     elif not y.differentiable or kind in NEITHER:
         pass
     elif kind == "fully_connected" and not learns:
         pass  # unlike a convolution, a product saves no factor that it does not need
-    elif kind in INPUT:
-        tape.keep(padded(tape, layer, x) if kind in WINDOWS else x, "input")
     elif kind in OUTPUT:
         tape.keep(y, "output")
+    elif kind in INPUT:
+        tape.keep(window_input(tape, layer, inputs[0]), "input")
     else:
-        SPECIAL[kind](tape, layer, padded(tape, layer, x) if kind in WINDOWS else x, y)
-
-
-# A transposed convolution's padding is cut off from its output.
-WINDOWS = ("convolution", "max_pool", "average_pool")
+        SPECIAL[kind](tape, layer, window_input(tape, layer, inputs[0]), y)
 
 
 def save_cross_entropy(tape, layer, x):
@@ -219,7 +215,7 @@ def save_cross_entropy(tape, layer, x):
         tape.keep_bytes("class weights", FLOAT * x.shape[0])
     if layer.get("label_smoothing", 0):
         tape.keep_bytes("ignored", BOOL * labels)
-        if tape.picks_counted and not weighted:
+        if tape.version_1 and not weighted:
             tape.keep_bytes("sum of the classes, and those counted", (FLOAT + BOOL) * labels)
 
 
