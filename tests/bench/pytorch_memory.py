@@ -16,7 +16,8 @@ Prints one JSON object. All sizes are bytes. A storage counts once, and scalars 
     resident_bytes      growth of the resident set from before the first step to its maximum in two
                         steps; parameters and data were there, momentum was not
     predicted_bytes, predicted_peak_bytes
-                        saved_bytes and peak_bytes by the rules of saved_tensors.py
+                        saved_bytes and peak_bytes by the rules of saved_tensors.py; no peak with
+                        --autocast
     parameter_bytes, running_bytes, data_bytes
 With --check, exits with 1 if saved_bytes, by hooks or by operator, are not those predicted, and
 with 77 if PyTorch is missing.
@@ -136,13 +137,17 @@ def resident(run):
 class Training:
     """A network with its data and its optimizer."""
 
-    def __init__(self, document):
+    def __init__(self, document, autocast=False):
+        self.autocast = autocast
         self.network = Network(document)
         self.x, self.wanted = self.network.random_data(document["batch"])
         self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.01, momentum=0.9)
 
     def forward(self):
-        return self.network.loss(self.network(self.x), self.wanted)
+        if not self.autocast:
+            return self.network.loss(self.network(self.x), self.wanted)
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.network.loss(self.network(self.x), self.wanted)
 
     def rest(self, loss):
         loss.backward()
@@ -163,24 +168,24 @@ class Training:
         return storages_of([*as_tuple(self.x), *as_tuple(self.wanted)])
 
 
-def measured(document):
+def measured(document, autocast):
     torch.manual_seed(1)
     Training(read(TINY)).steps(1)  # loads libraries
-    training = Training(document)
+    training = Training(document, autocast)
     resident_bytes = resident(lambda: training.steps(2))
     state, data = training.state(), training.data()
     saved, _ = saved_by_hooks(training.forward)
     after_forward, most_forward, loss = allocated(training.forward)
     operators = by_operator(loss, {**state, **data})
     _, most_rest, _ = allocated(lambda: training.rest(loss))
-    predicted = saved_tensors(training.network, document["batch"], torch.__version__)
+    case = training.network, document["batch"], torch.__version__, autocast
     return {
         "saved_bytes": sum(size for key, size in saved.items() if key not in {**state, **data}),
         "saved_state_bytes": sum(saved[key] for key in saved.keys() & state.keys()),
         "saved_data_bytes": sum(saved[key] for key in saved.keys() & data.keys()),
         "by_operator": operators,
-        "predicted_bytes": sum(entry.bytes for entry in predicted),
-        "predicted_peak_bytes": peak_bytes(training.network, document["batch"], torch.__version__),
+        "predicted_bytes": sum(saved.bytes for saved in saved_tensors(*case)),
+        "predicted_peak_bytes": None if autocast else peak_bytes(*case[:3]),
         "forward_bytes": after_forward,
         "peak_bytes": max(most_forward, after_forward + most_rest),
         "resident_bytes": resident_bytes,
@@ -196,11 +201,12 @@ def main():
     parser.add_argument("--batch", type=int)
     parser.add_argument("--size", type=lambda text: [int(extent) for extent in text.split(",")])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--autocast", action="store_true", help="to bfloat16")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     document = read(options.network, options.batch, options.size)
-    found = measured(document)
+    found = measured(document, options.autocast)
     print(json.dumps({**found, "torch": torch.__version__}))
     sizes = {found["saved_bytes"], found["predicted_bytes"], sum(found["by_operator"].values())}
     sys.exit(options.check and len(sizes) > 1)

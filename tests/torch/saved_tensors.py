@@ -6,8 +6,12 @@
 
 `network` is a pytorch_network.Network. Only its layers and shapes are read. A storage counts once,
 however many derivatives read it. Parameters, running statistics, the step's data and scalars are
-left out. Numbers are those of one process in single precision on a CPU. On a GPU the mask of a
-dropout is of bool.
+left out. Numbers are those of one process on a CPU, in single precision or under autocast to
+bfloat16. On a GPU the mask of a dropout is of bool.
+
+Autocast narrows what convolutions and products read and make, and so all that follows up to a loss.
+It saves narrow copies of their weights. Statistics and losses stay wide. Not modelled is what
+autocast computes in single precision: functions such as exp, and on a CPU pools along three axes.
 
 The rules are those of PyTorch's derivatives (tools/autograd/derivatives.yaml). PyTorch 1.13 and 2.x
 differ in the mean over axes and in the cross-entropy with label smoothing.
@@ -16,18 +20,19 @@ differ in the mean over axes and in the cross-entropy with label smoothing.
 import math
 from typing import NamedTuple
 
-from pytorch_network import BINARY, is_symmetric, sides
+from pytorch_network import BINARY, is_symmetric, per_axis, sides
 
-FLOAT, INT64, BOOL = 4, 8, 1
+FLOAT, NARROW, INT64, BOOL = 4, 2, 8, 1
 
 # The single tensor that the derivative of a layer with one operation reads, besides parameters.
 INPUT = (
-    "convolution transposed_convolution fully_connected average_pool prelu elu celu selu silu "
+    "average_pool prelu elu celu selu silu "
     "hard_swish softplus mish abs square erf log power gelu gelu_tanh clip"
 ).split()
 OUTPUT = "relu sigmoid tanh exp sqrt reciprocal softmax".split()
 NEITHER = "add linear concat channel_shuffle depth_to_space space_to_depth".split()
 
+CONTRACTIONS = ("convolution", "transposed_convolution", "fully_connected")
 # Layers that read a padded copy of their input if the two sides of an axis differ. The padding of a
 # transposed convolution is cut off from its output.
 WINDOWS = ("convolution", "max_pool", "average_pool")
@@ -50,7 +55,8 @@ class Saved(NamedTuple):
 class Tape:
     """The saved storages of one forward phase."""
 
-    def __init__(self, samples, version):
+    def __init__(self, samples, version, autocast):
+        self.autocast, self.activation = autocast, NARROW if autocast else FLOAT
         self.samples, self.layer, self.storages = samples, None, 0
         self.saved = {}  # by storage
         self.readers = {}  # storages that the derivative of a layer reads, by the layer's name
@@ -63,9 +69,9 @@ class Tape:
     def elements(self, shape):
         return self.samples * math.prod(shape)
 
-    def keep(self, value, what, element=FLOAT):
+    def keep(self, value, what):
         """Saves a tensor of the forward phase."""
-        self.keep_bytes(what, self.elements(value.shape) * element, value.storage)
+        self.keep_bytes(what, self.activation * self.elements(value.shape), value.storage)
 
     def keep_bytes(self, what, size, storage=None):
         """Saves a tensor that the operation makes, or the named storage."""
@@ -136,7 +142,7 @@ def save_reduce(tape, layer, x, y):
 
 def save_dropout(tape, layer, x, y):
     if y is not x:
-        tape.keep_bytes("mask", FLOAT * tape.elements(x.shape))
+        tape.keep_bytes("mask", tape.activation * tape.elements(x.shape))
 
 
 def save_pad(tape, layer, x, y):
@@ -191,14 +197,28 @@ def output_of(tape, layer, inputs, shape, learns):
     return tape.value(shape, learns or any(value.differentiable for value in inputs))
 
 
+def save_contraction(tape, layer, x, y, learns):
+    if tape.autocast:
+        inputs = x.shape[0] if "convolution" in layer["kind"] else math.prod(x.shape)
+        window = math.prod(per_axis(layer.get("kernel", 1), len(x.shape) - 1))
+        weights = inputs * layer["filters"] * window // layer.get("groups", 1)
+        tape.keep_bytes("narrow weights", NARROW * weights)
+    if layer["kind"] == "fully_connected" and not learns:
+        return  # unlike a convolution, a product saves no factor that it does not need
+    if tape.autocast and not x.differentiable:
+        tape.keep_bytes("narrow input", NARROW * tape.elements(x.shape))
+    else:
+        tape.keep(x, "input")
+
+
 def save_layer(tape, layer, inputs, y, learns):
     kind = layer["kind"]
     if kind in BINARY:
         save_binary(tape, layer, *inputs)
     elif not y.differentiable or kind in NEITHER:
         pass
-    elif kind == "fully_connected" and not learns:
-        pass  # unlike a convolution, a product saves no factor that it does not need
+    elif kind in CONTRACTIONS:
+        save_contraction(tape, layer, window_input(tape, layer, inputs[0]), y, learns)
     elif kind in OUTPUT:
         tape.keep(y, "output")
     elif kind in INPUT:
@@ -220,7 +240,6 @@ def save_cross_entropy(tape, layer, x):
 
 
 def save_dice(tape, layer, x):
-    """x: the probabilities."""
     tape.keep_bytes("one-hot labels", INT64 * tape.elements(x.shape))
     tape.keep_bytes("counted", BOOL * tape.elements(x.shape[1:]))
     sums = tape.samples if layer.get("sums", "batch") == "sample" else 1
@@ -236,21 +255,23 @@ def save_loss(tape, layer, x):
     elif kind == "dice_loss":
         save_dice(tape, layer, x)
     elif kind == "dice_cross_entropy":
-        probabilities = tape.value(x.shape)
-        tape.keep(probabilities, "softmax")
-        save_dice(tape, layer, probabilities)
+        tape.keep_bytes("softmax", FLOAT * tape.elements(x.shape))
+        save_dice(tape, layer, x)
         save_cross_entropy(tape, layer, x)
     elif kind == "mean_absolute_error":
         tape.keep_bytes("difference", FLOAT * tape.elements(x.shape))
     else:
-        tape.keep(x, "input")
+        if tape.autocast:
+            tape.keep_bytes("wide input", FLOAT * tape.elements(x.shape))
+        else:
+            tape.keep(x, "input")
         if kind == "sigmoid_cross_entropy":
             tape.keep_bytes("weights of positives", FLOAT * math.prod(x.shape))
 
 
-def recorded(network, samples, version):
+def recorded(network, samples, version, autocast=False):
     """Returns (tape, values by name) of one forward phase."""
-    tape = Tape(samples, version)
+    tape = Tape(samples, version, autocast)
     values = {
         layer["name"]: tape.value(network.shapes[layer["name"]], False) for layer in network.inputs
     }
@@ -269,9 +290,9 @@ def recorded(network, samples, version):
     return tape, values
 
 
-def saved_tensors(network, samples, version):
+def saved_tensors(network, samples, version, autocast=False):
     """Returns what a forward phase of so many samples saves, one Saved per storage."""
-    return list(recorded(network, samples, version)[0].saved.values())
+    return list(recorded(network, samples, version, autocast)[0].saved.values())
 
 
 class Gradient:
