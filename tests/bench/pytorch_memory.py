@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Measures what PyTorch keeps in memory for the backward phase of a network.json, on the CPU.
 
-    pytorch_memory.py NETWORK.json --batch 8
+    pytorch_memory.py NETWORK.json... --batch 8
 
-Prints one JSON object. All sizes are bytes. A storage counts once, and scalars are left out.
+Prints a line of JSON for each network. All sizes are bytes. A storage counts once, and scalars are left out.
     saved_bytes         tensors that the forward phase saves for the backward phase, besides
                         parameters, running statistics and the step's data; by hooks
     saved_state_bytes   saved parameters and running statistics
@@ -195,9 +195,14 @@ def measured(document, autocast):
     }
 
 
+def agrees(found):
+    sizes = {found["saved_bytes"], found["predicted_bytes"], sum(found["by_operator"].values())}
+    return len(sizes) == 1
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("network")
+    parser.add_argument("networks", nargs="+")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--size", type=lambda text: [int(extent) for extent in text.split(",")])
     parser.add_argument("--threads", type=int, default=2)
@@ -205,11 +210,13 @@ def main():
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    document = read(options.network, options.batch, options.size)
-    found = measured(document, options.autocast)
-    print(json.dumps({**found, "torch": torch.__version__}))
-    sizes = {found["saved_bytes"], found["predicted_bytes"], sum(found["by_operator"].values())}
-    sys.exit(options.check and len(sizes) > 1)
+    wrong = 0
+    for path in options.networks:
+        document = read(path, options.batch, options.size)
+        found = measured(document, options.autocast)
+        print(json.dumps({"network": document["name"], "torch": torch.__version__, **found}))
+        wrong += not agrees(found)
+    sys.exit(bool(options.check and wrong))
 
 
 if __name__ == "__main__":
