@@ -5,12 +5,14 @@ schemas/network.schema.json.
     network = Network(document)          a torch.nn.Module; network(samples) is the loss's input
     network.loss(output, wanted)
 
+Of several inputs or losses, `samples`, `output` and `wanted` are tuples in the document's order.
 Batch normalization takes its statistics over all samples that pass through at once: the process's
 share of the batch, which DistributedDataParallel divides.
 """
 
 import json
 import math
+import operator
 from fractions import Fraction
 
 import torch
@@ -28,7 +30,16 @@ ELEMENT_LOSSES = {
     ),
 }
 LOSSES = ("softmax_cross_entropy", *ELEMENT_LOSSES, "dice_loss", "dice_cross_entropy")
-JOINS = ("add", "subtract", "multiply", "concat")
+# Functions of two tensors. An axis of one element is repeated.
+BINARY = {
+    "subtract": torch.sub,
+    "multiply": torch.mul,
+    "divide": torch.div,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "broadcast_add": torch.add,
+}
+JOINS = ("add", "concat", *BINARY)
 
 
 def read(path, batch=None, size=None):
@@ -142,6 +153,40 @@ class Padded(nn.Module):
         return self.layer(F.pad(x, self.padding, mode=self.mode, value=self.value))
 
 
+class ChannelNorm(nn.LayerNorm):
+    """A normalization over the channels of each position."""
+
+    def forward(self, x):
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
+class Rearranged(nn.Module):
+    """Positions that become channels (`deepens`), or channels that become positions."""
+
+    def __init__(self, layer, block, deepens):
+        super().__init__()
+        self.block, self.deepens = block, deepens
+        self.block_first = layer.get("order", "CRD") == "DCR"
+
+    def forward(self, x):
+        axes, block, (n, c, *extents) = len(self.block), self.block, x.shape
+        # The axes: sample, channel, then position and place in the block of each spatial axis.
+        channel = axes + 1 if self.block_first else 1
+        places = range(1, axes + 1) if self.block_first else range(2, axes + 2)
+        flat = [0, channel] + [
+            at for axis, place in enumerate(places) for at in (axes + 2 + axis, place)
+        ]
+        if not self.deepens:
+            c //= math.prod(block)
+            parts = [*block, c] if self.block_first else [c, *block]
+            shape = [c, *(extent * b for extent, b in zip(extents, block))]
+            return x.reshape(n, *parts, *extents).permute(flat).reshape(n, *shape)
+        outer = [extent // b for extent, b in zip(extents, block)]
+        split = [part for pair in zip(outer, block) for part in pair]
+        deep = sorted(range(len(flat)), key=flat.__getitem__)
+        return x.reshape(n, c, *split).permute(deep).reshape(n, -1, *outer)
+
+
 class Cropped(nn.Module):
     """A transposed convolution whose padding is cut off from its whole output."""
 
@@ -154,8 +199,8 @@ class Cropped(nn.Module):
 
 
 def key(layer):
-    """Returns the name of the layer's module, which must not contain dots."""
-    return layer["name"].replace(".", "/")
+    """Returns the name of the layer's module: no dots, and no attribute of nn.Module."""
+    return "/" + layer["name"].replace(".", "/")
 
 
 def output_shape(layer, inputs):
@@ -173,8 +218,20 @@ def output_shape(layer, inputs):
             channels,
             *[size for size, _ in resized(layer, extents)],
         )
+    if kind in BINARY:
+        shapes = [(*shape, *[1] * (max(map(len, inputs)) - len(shape))) for shape in inputs]
+        return tuple(map(max, *shapes))
+    if kind == "reduce":
+        names = "CDHW" if axes == 3 else "CHW"
+        return tuple(1 if n in layer["axes"] else e for n, e in zip(names, inputs[0]))
+    if kind in ("depth_to_space", "space_to_depth"):
+        block = per_axis(layer["block"], axes)
+        if kind == "depth_to_space":
+            return (channels // math.prod(block), *map(operator.mul, extents, block))
+        return (channels * math.prod(block), *map(operator.floordiv, extents, block))
     if kind not in ("convolution", "transposed_convolution", "max_pool", "average_pool", "pad"):
         return inputs[0]
+    channels += sum(layer.get("channel_padding", ()))
     kernel = per_axis(layer.get("kernel", 1), axes)
     stride = per_axis(layer.get("stride", 1 if "convolution" in kind else kernel), axes)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, per_axis(layer.get("dilation", 1), axes))]
@@ -201,10 +258,7 @@ class Builder:
     """Makes one layer of the document, given its input's shape (channels, extents)."""
 
     def __init__(self, axes, running_momentum):
-        self.axes = axes
-        self.running = (
-            {"momentum": running_momentum} if running_momentum else {"track_running_stats": False}
-        )
+        self.axes, self.running_momentum = axes, running_momentum
 
     def module(self, layer, shape):
         return getattr(self, layer["kind"])(layer, shape)
@@ -286,13 +340,35 @@ class Builder:
         return self.of_axes("AdaptiveAvgPool")(1)
 
     def batch_norm(self, layer, shape):
-        return self.of_axes("BatchNorm")(shape[0], layer.get("epsilon", 1e-5), **self.running)
+        by_running = layer.get("statistics", "batch") == "running"
+        momentum = layer.get("momentum", self.running_momentum)
+        made = self.of_axes("BatchNorm")(
+            shape[0],
+            layer.get("epsilon", 1e-5),
+            momentum,
+            track_running_stats=by_running or bool(momentum),
+        )
+        return self.with_affine(made.train(not by_running), layer)
 
     def instance_norm(self, layer, shape):
-        return self.of_axes("InstanceNorm")(shape[0], layer.get("epsilon", 1e-5), affine=True)
+        made = self.of_axes("InstanceNorm")(shape[0], layer.get("epsilon", 1e-5), affine=True)
+        return self.with_affine(made, layer)
 
     def group_norm(self, layer, shape):
-        return nn.GroupNorm(layer["groups"], shape[0], layer.get("epsilon", 1e-5))
+        made = nn.GroupNorm(layer["groups"], shape[0], layer.get("epsilon", 1e-5))
+        return self.with_affine(made, layer)
+
+    def layer_norm(self, layer, shape):
+        return self.with_affine(ChannelNorm(shape[0], layer.get("epsilon", 1e-5)), layer)
+
+    def with_affine(self, made, layer):
+        """Returns a normalization without the parameters that the layer lacks."""
+        affine = layer.get("affine", "both")
+        if affine not in ("both", "scale"):
+            made.weight = None
+        if affine not in ("both", "shift"):
+            made.bias = None
+        return made
 
     def local_response_norm(self, layer, _):
         return nn.LocalResponseNorm(
@@ -354,6 +430,18 @@ class Builder:
     def square(self, _, __):
         return Function(torch.square)
 
+    def erf(self, _, __):
+        return Function(torch.erf)
+
+    def log(self, _, __):
+        return Function(torch.log)
+
+    def reciprocal(self, _, __):
+        return Function(torch.reciprocal)
+
+    def power(self, layer, _):
+        return Function(lambda x: x ** layer.get("exponent", 0.5))
+
     def gelu(self, _, __):
         return nn.GELU()
 
@@ -364,8 +452,8 @@ class Builder:
         factor, summand = layer.get("factor", 1.0), layer.get("summand", 0.0)
         return Function(lambda x: factor * x + summand)
 
-    def prelu(self, _, shape):
-        return nn.PReLU(shape[0])
+    def prelu(self, layer, shape):
+        return nn.PReLU(1 if layer.get("one_slope") else shape[0])
 
     def clip(self, layer, _):
         return nn.Hardtanh(
@@ -383,7 +471,28 @@ class Builder:
         mode = layer.get("padding_mode", "constant")
         value = layer.get("value", 0.0) if mode == "constant" else None
         mode = {"edge": "replicate", "wrap": "circular"}.get(mode, mode)
-        return Padded(sides(layer["padding"], self.axes), nn.Identity(), value, mode)
+        padding = sides(layer["padding"], self.axes)
+        if "channel_padding" in layer:
+            padding = [layer["channel_padding"], *padding]
+        return Padded(padding, nn.Identity(), value, mode)
+
+    def reduce(self, layer, _):
+        names = "NCDHW" if self.axes == 3 else "NCHW"
+        axes = [names.index(axis) for axis in layer["axes"]]
+        function = {"mean": torch.mean, "sum": torch.sum, "max": torch.amax}[layer["function"]]
+        return Function(lambda x: function(x, axes, keepdim=True))
+
+    def channel_shuffle(self, layer, _):
+        # PyTorch 1.13 has no derivative of its own channel_shuffle.
+        return Function(
+            lambda x: x.unflatten(1, (layer["groups"], -1)).transpose(1, 2).flatten(1, 2)
+        )
+
+    def depth_to_space(self, layer, _):
+        return Rearranged(layer, self.along(layer, "block", 1), deepens=False)
+
+    def space_to_depth(self, layer, _):
+        return Rearranged(layer, self.along(layer, "block", 1), deepens=True)
 
     def upsample(self, layer, _):
         return Resized(layer)
@@ -416,15 +525,26 @@ def dice_loss(layer, output, labels):
     return 1 - ((2 * both + epsilon) / (all_outputs + all_labels + epsilon)).mean()
 
 
+def one_or_tuple(values):
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
 class Network(nn.Module):
     def __init__(self, document):
         super().__init__()
         layers = document["layers"]
         self.batch = document["batch"]
-        self.axes = next(len(layer["size"]) for layer in layers if layer["kind"] == "input")
+        self.inputs = [layer for layer in layers if layer["kind"] == "input"]
+        self.samples = self.inputs[0]
+        self.axes = len(self.samples["size"])
         self.builder = Builder(self.axes, document.get("running_momentum"))
         self.by_name = nn.ModuleDict()
-        self.order = []  # (layer, names of its inputs), without the input layers and the loss
+        self.order = []  # (layer, names of its inputs), without the input layers and the losses
+        self.losses = []  # (layer, name of its input)
         self.shapes = {}  # by name: channels, then extents, of a sample
         readers = {}
         for index in range(len(layers)):
@@ -434,10 +554,9 @@ class Network(nn.Module):
         for index, layer in enumerate(layers):
             inputs = names_of_inputs(layers, index)
             if layer["kind"] == "input":
-                self.samples = layer
                 self.shapes[layer["name"]] = (layer["channels"], *layer["size"])
             elif layer["kind"] in LOSSES:
-                self.loss_layer, self.loss_input = layer, inputs[0]
+                self.losses.append((layer, inputs[0]))
             else:
                 # In place if nothing else reads the input, and the layer that made the input does
                 # not need it for its own gradient.
@@ -449,6 +568,7 @@ class Network(nn.Module):
                     "fully_connected",
                 )
                 self.append({**layer, "alone": alone}, inputs)
+        self.declare(document.get("parameters", ()))
 
     def append(self, layer, inputs):
         if layer["kind"] not in JOINS:
@@ -456,61 +576,25 @@ class Network(nn.Module):
         self.order.append((layer, inputs))
         self.shapes[layer["name"]] = output_shape(layer, [self.shapes[name] for name in inputs])
 
-    def module_of(self, layer):
-        return self.by_name[key(layer)]
+    def declare(self, declared):
+        """Shares, freezes and sets parameters as the document says."""
+        declared, first = {entry["name"]: entry for entry in declared}, {}
+        for layer, module, attribute, role in self.roles():
+            parameter = getattr(module, attribute)
+            name = layer.get("parameters", {}).get(role, f"{layer['name']}.{role}")
+            entry = declared.get(name, {})
+            if first.setdefault(name, parameter) is not parameter:
+                setattr(module, attribute, first[name])
+            elif "value" in entry:
+                with torch.no_grad():
+                    value = torch.tensor(entry["value"], dtype=parameter.dtype)
+                    parameter.copy_(value.expand(parameter.numel()).reshape(parameter.shape))
+            parameter.requires_grad_(entry.get("trainable", "value" not in entry))
 
-    def apply_layer(self, layer, values):
-        if layer["kind"] == "add":
-            return sum(values[1:], values[0])
-        if layer["kind"] == "subtract":
-            return values[0] - values[1]
-        if layer["kind"] == "multiply":  # broadcasts a vector or a map
-            return values[0] * values[1]
-        if layer["kind"] == "concat":
-            return torch.cat(values, 1)
-        return self.module_of(layer)(values[0])
-
-    def forward(self, x):
-        values = {self.samples["name"]: x}
-        for layer, inputs in self.order:
-            values[layer["name"]] = self.apply_layer(layer, [values[name] for name in inputs])
-        return values[self.loss_input]
-
-    def loss(self, output, wanted):
-        kind = self.loss_layer["kind"]
-        if kind in ELEMENT_LOSSES:
-            return ELEMENT_LOSSES[kind](self.loss_layer, output, wanted)
-        if kind == "dice_loss":
-            return dice_loss(self.loss_layer, output, wanted)
-        if kind == "dice_cross_entropy":
-            dice = dice_loss(self.loss_layer, torch.softmax(output, 1), wanted)
-            entropy = cross_entropy(self.loss_layer, output, wanted)
-            return (
-                self.loss_layer.get("dice_weight", 1) * dice
-                + self.loss_layer.get("cross_entropy_weight", 1) * entropy
-            )
-        return cross_entropy(
-            self.loss_layer, output.flatten(1) if wanted.dim() == 1 else output, wanted
-        )
-
-    def random_data(self, samples):
-        """Returns the data of a step: samples, and labels or targets."""
-        x, shape = (
-            torch.randn(samples, *self.shapes[self.samples["name"]]),
-            self.shapes[self.loss_input],
-        )
-        if self.loss_layer["kind"] in ELEMENT_LOSSES:
-            return x, torch.rand(samples, *shape)
-        positions = [extent for extent in shape[1:]]
-        return x, torch.randint(
-            0, shape[0], (samples, *positions) if torch.Size(positions).numel() > 1 else (samples,)
-        )
-
-    def parameters_by_layer(self):
-        """Returns {"conv1.weights": parameter}, by stratplan's names."""
+    def roles(self):
+        """Yields (layer, module, attribute, stratplan's name) of all parameters of layers."""
         ours = {"weight": "weights", "bias": "bias"}
         normalizing = {"weight": "scale", "bias": "shift"}
-        found = {}
         for layer, _ in self.order:
             if layer["kind"] in JOINS:
                 continue
@@ -519,6 +603,77 @@ class Network(nn.Module):
                 if layer["kind"].endswith("_norm")
                 else {"weight": "slope"} if layer["kind"] == "prelu" else ours
             )
-            for name, parameter in self.module_of(layer).named_parameters():
-                found[f"{layer['name']}.{names[name.split('.')[-1]]}"] = parameter
-        return found
+            for module in self.module_of(layer).modules():
+                for attribute, _ in list(module.named_parameters(recurse=False)):
+                    yield layer, module, attribute, names[attribute]
+
+    def trained(self, layer):
+        """Returns the parameters of the layer that training changes."""
+        parameters = [] if layer["kind"] in JOINS else self.module_of(layer).parameters()
+        return [parameter for parameter in parameters if parameter.requires_grad]
+
+    def module_of(self, layer):
+        return self.by_name[key(layer)]
+
+    def apply_layer(self, layer, values):
+        if layer["kind"] == "add":
+            return sum(values[1:], values[0])
+        if layer["kind"] in BINARY:
+            axes = max(value.dim() for value in values)
+            values = [value[(...,) + (None,) * (axes - value.dim())] for value in values]
+            return BINARY[layer["kind"]](*values)
+        if layer["kind"] == "concat":
+            return torch.cat(values, 1)
+        return self.module_of(layer)(values[0])
+
+    def forward(self, x):
+        values = {layer["name"]: given for layer, given in zip(self.inputs, as_tuple(x))}
+        for layer, inputs in self.order:
+            values[layer["name"]] = self.apply_layer(layer, [values[name] for name in inputs])
+        return one_or_tuple([values[name] for _, name in self.losses])
+
+    def loss(self, output, wanted):
+        """Returns the weighted sum of the losses."""
+        total = None
+        for (layer, _), x, t in zip(self.losses, as_tuple(output), as_tuple(wanted)):
+            value = self.one_loss(layer, x, t)
+            value = value * layer["weight"] if "weight" in layer else value
+            total = value if total is None else total + value
+        return total
+
+    def one_loss(self, layer, output, wanted):
+        kind = layer["kind"]
+        if kind in ELEMENT_LOSSES:
+            return ELEMENT_LOSSES[kind](layer, output, wanted)
+        if kind == "dice_loss":
+            return dice_loss(layer, output, wanted)
+        if kind == "dice_cross_entropy":
+            dice = dice_loss(layer, torch.softmax(output, 1), wanted)
+            entropy = cross_entropy(layer, output, wanted)
+            return (
+                layer.get("dice_weight", 1) * dice + layer.get("cross_entropy_weight", 1) * entropy
+            )
+        return cross_entropy(layer, output.flatten(1) if wanted.dim() == 1 else output, wanted)
+
+    def random_data(self, samples):
+        """Returns the data of a step: samples, and labels or targets."""
+        x = [torch.randn(samples, *self.shapes[layer["name"]]) for layer in self.inputs]
+        return one_or_tuple(x), one_or_tuple(
+            [self.random_wanted(layer, self.shapes[name], samples) for layer, name in self.losses]
+        )
+
+    def random_wanted(self, layer, shape, samples):
+        if layer["kind"] in ELEMENT_LOSSES:
+            return torch.rand(samples, *shape)
+        positions = [extent for extent in shape[1:]]
+        return torch.randint(
+            0, shape[0], (samples, *positions) if torch.Size(positions).numel() > 1 else (samples,)
+        )
+
+    def parameters_by_layer(self):
+        """Returns {"conv1.weights": parameter} of the trained ones, by stratplan's names."""
+        return {
+            f"{layer['name']}.{role}": getattr(module, attribute)
+            for layer, module, attribute, role in self.roles()
+            if getattr(module, attribute).requires_grad
+        }
