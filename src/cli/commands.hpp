@@ -20,6 +20,7 @@ void add_predict(CLI::App& program, const CommandLine& command_line);
 void add_ranks_command(CLI::App& program, const CommandLine& command_line);
 void add_run(CLI::App& program, const CommandLine& command_line);
 void add_launch(CLI::App& program, const CommandLine& command_line);
+void add_calibrate(CLI::App& program, const CommandLine& command_line);
 void add_compare(CLI::App& program, const CommandLine& command_line);
 void add_solve(CLI::App& program, const CommandLine& command_line);
 void add_data(CLI::App& program, const CommandLine& command_line);

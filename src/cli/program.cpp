@@ -61,8 +61,8 @@ void parse_and_execute(const CommandLine& command_line) {
   program.set_version_flag("-V,--version", version_text());
   for (const auto add :
        {add_autotune, add_plan, add_predict, add_explain, add_diff, add_bottleneck, add_scale,
-        add_run, add_launch, add_ranks_command, add_compare, add_profile, add_solve, add_import,
-        add_export_weights, add_data, add_machines, add_doctor})
+        add_run, add_launch, add_ranks_command, add_compare, add_profile, add_calibrate, add_solve,
+        add_import, add_export_weights, add_data, add_machines, add_doctor})
     add(program, command_line);
   if (command_line.size() < 2) {
     fmt::print("{}", short_help);

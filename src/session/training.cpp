@@ -131,6 +131,7 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   timings.plan_fingerprint = fingerprint(plan);
   timings.batch = planned.network.batch;
   timings.ranks = plan.ranks;
+  timings.activations = plan.execution.precision.activations;
   timings.machine_name = this_machine();
   timings.machine_fingerprint = machine.fingerprint();
   timings.backend = request.device.backend;

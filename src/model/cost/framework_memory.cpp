@@ -32,8 +32,8 @@ std::map<int, int> ends_of_forward_ops(const Program& program) {
 
 class Lives {
  public:
-  Lives(const Program& program, const Software& software)
-      : program_(program), software_(software), of_(program.buffers.size()) {}
+  Lives(const Program& program, const Software& software, bool on_gpus)
+      : program_(program), software_(software), on_gpus_(on_gpus), of_(program.buffers.size()) {}
 
   std::vector<Life> all() {
     begin();
@@ -86,17 +86,16 @@ class Lives {
     const Op& op = program_.ops[static_cast<std::size_t>(index)];
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (!compute) return;
-    const auto found = software_.kept.find(compute->kernel.kind);
-    if (found == software_.kept.end()) return;
-    const KeptOperands& rule = found->second;
+    const KeptOperands rule = kept_of(software_, compute->kernel);
     for (std::size_t i = 0; i < op.reads.size(); ++i)
       if ((rule.input && i == 0) || (rule.as_read && read_behind(op.reads[i], index, end)))
         keep_until(op.reads[i], end);
     for (std::size_t i = 0; i < op.writes.size(); ++i)
       if ((rule.output && i == 0) || (rule.as_read && read_behind(op.writes[i], index, end)))
         keep_until(op.writes[i], end);
-    if (rule.bytes_per_output == 0) return;
-    const Bytes bytes{compute->kernel.y.elements() * rule.bytes_per_output};
+    const std::int64_t extra = on_gpus_ ? rule.bytes_per_output : rule.processor_bytes_per_output;
+    if (extra == 0) return;
+    const Bytes bytes{compute->kernel.y.elements() * extra};
     extras_.push_back({TensorClass::Activation, rounded(bytes, software_), index, end, true});
   }
 
@@ -126,7 +125,8 @@ class Lives {
     for (int index = 0; index < static_cast<int>(program_.ops.size()); ++index) {
       const Op& op = program_.ops[static_cast<std::size_t>(index)];
       const auto* compute = std::get_if<ComputeOp>(&op.body);
-      if (!compute || op.reads.empty() || !software_.in_place.contains(compute->kernel.kind))
+      if (!compute || op.reads.empty() ||
+          !software_.in_place.contains(std::string(name_of(compute->kernel.kind))))
         continue;
       Life& input = whole(op.reads.front());
       if (lives_as_kept(input) && input.last == index && input.first < index) --input.last;
@@ -135,15 +135,16 @@ class Lives {
 
   const Program& program_;
   const Software& software_;
+  const bool on_gpus_;
   std::vector<Life> of_;  ///< by buffer; slices and buffers that stay have `first` -1
   std::vector<Life> extras_;
 };
 
 }  // namespace
 
-std::vector<Life> framework_lives(const Program& program, const Software& software) {
+std::vector<Life> framework_lives(const Program& program, const Software& software, bool on_gpus) {
   SP_ASSERT(!software.kept.empty(), "{} keeps nothing", software.name);
-  return Lives(program, software).all();
+  return Lives(program, software, on_gpus).all();
 }
 
 bool stays(const Buffer& buffer, const Software& software) {

@@ -101,13 +101,14 @@ void find_fullest(const std::vector<Life>& lives, std::size_t ops, MemoryUse& us
   }
 }
 
-MemoryUse planned_memory(const Program& program, const Software& software) {
+MemoryUse planned_memory(const Program& program, const MachineProfile& machine) {
+  const Software& software = machine.software;
   MemoryUse use;
   std::vector<Life> lives;
   if (software.kept.empty()) {
     lives = planned_lives(program);
   } else {
-    lives = framework_lives(program, software);
+    lives = framework_lives(program, software, machine.on_gpus());
   }
   for (const Buffer& buffer : program.buffers)
     if (buffer.inside < 0 && buffer.persistent && stays(buffer, software))
@@ -120,10 +121,11 @@ MemoryUse planned_memory(const Program& program, const Software& software) {
   return use;
 }
 
-MemoryUse peak_memory(const Program& program, Workspaces& workspaces, const Software& software) {
-  MemoryUse use = planned_memory(program, software);
+MemoryUse peak_memory(const Program& program, Workspaces& workspaces,
+                      const MachineProfile& machine) {
+  MemoryUse use = planned_memory(program, machine);
   use.workspace = workspaces.largest(program);
-  if (software.kept.empty()) use.data = loaded(program);
+  if (machine.software.kept.empty()) use.data = loaded(program);
   return use;
 }
 
@@ -149,14 +151,14 @@ std::string fit_text(Fit fit, Bytes reserve) {
 
 MemoryUse peak_memory(const Program& program, const MachineProfile& machine) {
   Workspaces workspaces(machine);
-  return peak_memory(program, workspaces, machine.software);
+  return peak_memory(program, workspaces, machine);
 }
 
 MemoryUse peak_memory(const std::vector<Program>& programs, const MachineProfile& machine) {
   Workspaces workspaces(machine);
   MemoryUse worst;
   for (const Program& program : programs) {
-    const MemoryUse use = peak_memory(program, workspaces, machine.software);
+    const MemoryUse use = peak_memory(program, workspaces, machine);
     if (use.total() > worst.total()) worst = use;
   }
   return worst;

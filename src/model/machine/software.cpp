@@ -31,15 +31,50 @@ std::string software_file(const std::string& source) {
   return (data_folder("software") / (source + ".json")).string();
 }
 
-KernelKind kind_of(const std::string& name, const std::string& file, const std::string& pointer) {
+/// The names of all functions that kernels of this kind compute; empty for most kinds.
+std::vector<std::string> functions_of(KernelKind kind) {
   std::vector<std::string> names;
+  if (kind == KernelKind::PointwiseForward)
+    for (const PointwiseFunction function : all_pointwise_functions)
+      names.emplace_back(name_of(function));
+  if (kind == KernelKind::BinaryForward)
+    for (const BinaryFunction function : all_binary_functions)
+      names.emplace_back(name_of(function));
+  if (kind == KernelKind::ReduceForward)
+    for (const std::string_view name : reduction_names) names.emplace_back(name);
+  return names;
+}
+
+/// All results that kept_key() may have.
+std::vector<std::string> kept_keys() {
+  std::vector<std::string> keys;
   for (int i = 0; i < kernel_kind_count; ++i) {
     const auto kind = static_cast<KernelKind>(i);
-    if (name_of(kind) == name) return kind;
-    names.emplace_back(name_of(kind));
+    keys.emplace_back(name_of(kind));
+    for (const std::string& function : functions_of(kind))
+      keys.push_back(fmt::format("{} {}", name_of(kind), function));
   }
-  throw InputError(file, pointer,
-                   fmt::format("unknown kind of kernel \"{}\"{}", name, suggestion(name, names)));
+  return keys;
+}
+
+void check_key(const std::string& key, const std::string& file, const std::string& pointer) {
+  static const std::vector<std::string> keys = kept_keys();
+  if (std::find(keys.begin(), keys.end(), key) == keys.end())
+    throw InputError(file, pointer,
+                     fmt::format("unknown kind of kernel \"{}\"{}; expected a kind such as "
+                                 "conv_forward, or a kind and its function such as "
+                                 "\"pointwise_forward relu\"",
+                                 key, suggestion(key, keys)));
+}
+
+KeptOperands kept_from(const Json& entry) {
+  KeptOperands kept{.input = entry.value("input", false),
+                    .output = entry.value("output", false),
+                    .as_read = entry.value("as_read", false),
+                    .bytes_per_output = entry.value("bytes_per_output", std::int64_t{0})};
+  kept.processor_bytes_per_output =
+      entry.value("processor_bytes_per_output", kept.bytes_per_output);
+  return kept;
 }
 
 std::optional<Seconds> seconds_from(const Json& json, const char* key) {
@@ -53,13 +88,15 @@ void read_memory(const Json& memory, const std::string& file, Software& software
   software.reserve_share = memory.value("reserve_share", software.reserve_share);
   software.keeps_gradients = memory.value("keeps_gradients", software.keeps_gradients);
   const Json none = Json::object(), kept = memory.value("kept", none);
-  for (const auto& [name, entry] : kept.items())
-    software.kept.emplace(kind_of(name, file, "/memory/kept"),
-                          KeptOperands{entry.value("input", false), entry.value("output", false),
-                                       entry.value("as_read", false),
-                                       entry.value("bytes_per_output", std::int64_t{0})});
-  for (const Json& name : memory.value("in_place", Json::array()))
-    software.in_place.insert(kind_of(name.get<std::string>(), file, "/memory/in_place"));
+  for (const auto& [key, entry] : kept.items()) {
+    check_key(key, file, "/memory/kept");
+    software.kept.emplace(key, kept_from(entry));
+  }
+  const Json in_place = memory.value("in_place", Json::array());
+  for (const Json& key : in_place) {
+    check_key(key.get<std::string>(), file, "/memory/in_place");
+    software.in_place.insert(key.get<std::string>());
+  }
 }
 
 DataType sums_type(const std::string& name) {
@@ -67,6 +104,25 @@ DataType sums_type(const std::string& name) {
 }
 
 }  // namespace
+
+std::string kept_key(const Kernel& kernel) {
+  const std::string_view kind = name_of(kernel.kind);
+  switch (kernel.kind) {
+    case KernelKind::PointwiseForward:
+      return fmt::format("{} {}", kind, name_of(kernel.as<Activation>().function));
+    case KernelKind::BinaryForward:
+      return fmt::format("{} {}", kind, name_of(kernel.as<Binary>().function));
+    case KernelKind::ReduceForward:
+      return fmt::format("{} {}", kind, name_of(kernel.as<ReduceAttributes>().function));
+    default: return std::string(kind);
+  }
+}
+
+KeptOperands kept_of(const Software& software, const Kernel& kernel) {
+  auto found = software.kept.find(kept_key(kernel));
+  if (found == software.kept.end()) found = software.kept.find(std::string(name_of(kernel.kind)));
+  return found == software.kept.end() ? KeptOperands() : found->second;
+}
 
 std::vector<std::string> shipped_software() {
   std::vector<std::string> names;

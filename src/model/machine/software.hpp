@@ -24,8 +24,9 @@ struct KeptOperands {
   /// whichever of both the backward kernel of the plan's own program reads, as the derivative of an
   /// activation function does
   bool as_read = false;
-  /// bytes of a tensor of its own per element of the output: a mask (1), or 64-bit positions (8)
+  /// bytes of tensors of its own per element of the output: a mask (1), or 64-bit positions (8)
   std::int64_t bytes_per_output = 0;
+  std::int64_t processor_bytes_per_output = bytes_per_output;  ///< the same on processors
   friend bool operator==(const KeptOperands&, const KeptOperands&) = default;
 };
 
@@ -61,11 +62,11 @@ struct Software {
   std::optional<DataType> gradient_sums{};  ///< Precision::gradient_sums, unless the user says so
 
   // Memory.
-  /// by kind of kernel; empty: what the backward kernels of the plan's own programs read
-  std::map<KernelKind, KeptOperands> kept{};
-  std::set<KernelKind> in_place{};  ///< kinds whose output takes the place of an input not kept
-  bool keeps_gradients = true;      ///< whether gradients of parameters stay from step to step
-  Bytes rounding{1};                ///< each tensor takes a multiple of this many bytes
+  /// by kept_key(); empty: what the backward kernels of the plan's own programs read
+  std::map<std::string, KeptOperands> kept{};
+  std::set<std::string> in_place{};  ///< kinds whose output takes the place of an input not kept
+  bool keeps_gradients = true;       ///< whether gradients of parameters stay from step to step
+  Bytes rounding{1};                 ///< each tensor takes a multiple of this many bytes
   /// GPUs: of the driver and the libraries, beside all tensors (769 MiB, reports/gpu/h200.md)
   Bytes context{769 << 20};
   /// GPUs: scratch memory that is not known, and gaps in the allocator's segments, as a share of
@@ -77,6 +78,11 @@ struct Software {
 
   friend bool operator==(const Software&, const Software&) = default;
 };
+
+/// Returns "pointwise_forward relu" for a kernel of a function, else the name of the kind.
+std::string kept_key(const Kernel& kernel);
+/// Returns what the software keeps of this kernel: the rule of its function, else that of its kind.
+KeptOperands kept_of(const Software& software, const Kernel& kernel);
 
 /// Reads a software. `source` is a path or the name of a shipped software (software/). Throws
 /// InputError if the file is unreadable or malformed, or if the name is unknown.

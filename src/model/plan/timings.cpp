@@ -112,6 +112,7 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
         {"network_fingerprint", timings.network_fingerprint},
         {"fingerprint", timings.plan_fingerprint},
         {"batch", timings.batch},
+        {"precision", name_of(timings.activations)},
         {"ranks", timings.ranks}}},
       {"backend", timings.backend},
       {"machine", {{"name", timings.machine_name}, {"fingerprint", timings.machine_fingerprint}}},
@@ -140,6 +141,9 @@ Timings read_timings(const std::string& path) {
   timings.plan_fingerprint = plan.value("fingerprint", "");
   timings.batch = plan.at("batch");
   timings.ranks = plan.at("ranks");
+  const std::string precision = plan.value("precision", name_of(DataType::F32));
+  for (const DataType type : {DataType::F16, DataType::BF16})
+    if (precision == name_of(type)) timings.activations = type;
   const Json machine = document.value("machine", Json::object());
   timings.machine_name = machine.value("name", "");
   timings.machine_fingerprint = machine.value("fingerprint", "");

@@ -25,6 +25,7 @@ struct Timings {
   std::string machine_fingerprint;
   std::string backend;
   int threads_per_rank = 1;
+  DataType activations = DataType::F32;  ///< type of activations; F32 in files that do not say it
   std::uint64_t seed = 0;
   std::string data;  ///< the training data set; empty: synthetic data
   Bytes memory{};    ///< memory allocated for buffers, on the rank that has most

@@ -25,21 +25,6 @@ namespace {
 
 constexpr int depth_limit = 64;
 
-std::string contents_of(const std::string& path) {
-  if (path == "-") {
-    return {std::istreambuf_iterator<char>(std::cin), {}};
-  }
-  expect_regular_file(path);
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  std::string contents{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof()) {
-    throw InputError(path, "",
-                     fmt::format("cannot be read: {}", std::strerror(errno == 0 ? EIO : errno)));
-  }
-  return contents;
-}
-
 /// Returns "line 3, column 14" for the byte at `offset`. Lines and columns count from 1.
 std::string place(const std::string& text, std::size_t offset) {
   offset = std::min(offset, text.size());
@@ -106,7 +91,7 @@ class Watch {
 
 Json read_json_file(const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
-  const std::string text = contents_of(path);
+  const std::string text = read_text(path);
   try {
     return Json::parse(text, Watch(file));
   } catch (const Json::parse_error& error) {

@@ -68,4 +68,19 @@ fs::path cache_folder() {
       "HOME");
 }
 
+std::string read_text(const std::string& path) {
+  if (path == "-") {
+    return {std::istreambuf_iterator<char>(std::cin), {}};
+  }
+  expect_regular_file(path);
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  std::string contents{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream.good() && !stream.eof()) {
+    throw InputError(path, "",
+                     fmt::format("cannot be read: {}", std::strerror(errno == 0 ? EIO : errno)));
+  }
+  return contents;
+}
+
 }  // namespace stratplan

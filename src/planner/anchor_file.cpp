@@ -1,0 +1,148 @@
+// Reads anchors from timings.json and from tables of comma-separated values.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <sstream>
+
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/suggestion.hpp"
+#include "model/base/system/file.hpp"
+#include "model/plan/timings.hpp"
+#include "planner/anchors.hpp"
+
+namespace stratplan {
+namespace {
+
+const std::vector<std::string> known_columns{"network",   "batch",    "step_seconds", "images_per_s",
+                                             "precision", "software", "input_size"};
+const std::map<std::string, Math> precisions{{"fp32", Math::Fp32},
+                                             {"tf32", Math::Tf32},
+                                             {"fp16", Math::Fp16},
+                                             {"amp", Math::Fp16},
+                                             {"bf16", Math::Bf16}};
+
+/// Splits a line at its commas. A field in double quotes may hold commas.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      fields.emplace_back();
+    else if (c != '\r')
+      fields.back() += c;
+  }
+  return fields;
+}
+
+class TableReader {
+ public:
+  explicit TableReader(const std::string& file) : file_(file) {}
+
+  std::vector<Anchor> read() {
+    std::istringstream lines(read_text(file_));
+    std::vector<Anchor> anchors;
+    for (std::string line; std::getline(lines, line);) {
+      ++line_;
+      if (line.empty() || line[0] == '#') continue;
+      fields_ = fields_of(line);
+      if (columns_.empty())
+        read_columns();
+      else
+        anchors.push_back(anchor());
+    }
+    if (anchors.empty()) fail("expected at least one row below the names of the columns");
+    return anchors;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw InputError(fmt::format("{}:{}", file_, line_), "", reason);
+  }
+
+  void read_columns() {
+    columns_ = fields_;
+    for (const std::string& column : columns_)
+      if (std::ranges::find(known_columns, column) == known_columns.end())
+        fail(fmt::format("unknown column \"{}\"{}; expected some of {}", column,
+                         suggestion(column, known_columns), fmt::join(known_columns, ", ")));
+    for (const char* column : {"network", "batch"})
+      if (!has(column)) fail(fmt::format("expected a column \"{}\"", column));
+    if (has("step_seconds") == has("images_per_s"))
+      fail("expected one of the columns \"step_seconds\" and \"images_per_s\"");
+  }
+
+  bool has(const std::string& column) const {
+    return std::ranges::find(columns_, column) != columns_.end();
+  }
+  std::string text(const std::string& column) const {
+    const auto place = std::ranges::find(columns_, column);
+    return place == columns_.end() ? std::string()
+                                   : fields_[static_cast<std::size_t>(place - columns_.begin())];
+  }
+  double number(const std::string& column) const {
+    const std::string field = text(column);
+    double value = 0;
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (error != std::errc{} || end != field.data() + field.size() || !(value > 0) || value > 1e12)
+      fail(fmt::format("{}: expected a number above 0, found \"{}\"", column, field));
+    return value;
+  }
+
+  Anchor anchor() const {
+    if (fields_.size() != columns_.size())
+      fail(fmt::format("expected {} fields, found {}", columns_.size(), fields_.size()));
+    Anchor anchor{.place = fmt::format("{}:{}", file_, line_), .network = text("network")};
+    anchor.batch = static_cast<std::int64_t>(number("batch"));
+    if (static_cast<double>(anchor.batch) != number("batch") || anchor.batch < 1)
+      fail(fmt::format("batch: expected a whole number from 1, found \"{}\"", text("batch")));
+    anchor.step = {has("step_seconds")
+                       ? number("step_seconds")
+                       : static_cast<double>(anchor.batch) / number("images_per_s")};
+    if (const std::string precision = text("precision"); !precision.empty()) {
+      const auto found = precisions.find(precision);
+      if (found == precisions.end())
+        fail(fmt::format("precision: expected fp32, tf32, fp16, amp or bf16, found \"{}\"",
+                         precision));
+      anchor.math = found->second;
+    }
+    if (const std::string software = text("software"); !software.empty())
+      anchor.software = software;
+    anchor.input_size = text("input_size");
+    if (anchor.input_size.find_first_not_of("0123456789,x") != std::string::npos)
+      fail(fmt::format("input_size: expected extents such as 224x224, found \"{}\"",
+                       anchor.input_size));
+    return anchor;
+  }
+
+  std::string file_;
+  int line_ = 0;
+  std::vector<std::string> columns_, fields_;
+};
+
+Anchor anchor_of(const Timings& timings, const std::string& file) {
+  if (timings.ranks != 1)
+    throw InputError(file, "/ranks",
+                     fmt::format("expected a run on 1 rank, found {}", timings.ranks));
+  return {.place = file,
+          .network = timings.network_source,
+          .batch = timings.batch,
+          .math = timings.activations == DataType::F16    ? Math::Fp16
+                  : timings.activations == DataType::BF16 ? Math::Bf16
+                                                          : Math::Fp32,
+          .step = timings.timing.median()};
+}
+
+}  // namespace
+
+std::vector<Anchor> read_anchors(const std::string& file) {
+  if (file.ends_with(".json")) return {anchor_of(read_timings(file), file)};
+  return TableReader(file).read();
+}
+
+}  // namespace stratplan

@@ -1,0 +1,158 @@
+#include "planner/anchors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "model/base/assert.hpp"
+#include "model/cost/op_cost.hpp"
+#include "model/cost/simulator.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/program/contraction.hpp"
+#include "model/plan/plan.hpp"
+
+namespace stratplan {
+namespace {
+
+/// An anchor's program on one rank, and what its step adds up to.
+struct Pieces {
+  Program program;
+  MachineProfile machine;  ///< with the anchor's arithmetic, and with all factors 1
+  double contractions = 0, others = 0, ops = 0;
+};
+
+Execution execution_of(const Anchor& anchor, const Software& software) {
+  Execution execution;
+  if (anchor.math == Math::Fp16) execution.precision.activations = DataType::F16;
+  if (anchor.math == Math::Bf16) execution.precision.activations = DataType::BF16;
+  return as_run_by(software, execution);
+}
+
+Network network_of(const Anchor& anchor) {
+  NetworkOverrides overrides;
+  overrides.batch = anchor.batch;
+  if (!anchor.input_size.empty()) {
+    std::string text = anchor.input_size;
+    std::ranges::replace(text, 'x', ',');
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      overrides.input_size.push_back(std::stoll(text.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+  }
+  return read_network(anchor.network, overrides);
+}
+
+Pieces pieces_of(const Anchor& anchor, const MachineProfile& machine) {
+  const Network network = network_of(anchor);
+  Pieces pieces{lower(network, uniform_plan(network, Decomposition()).layers,
+                      execution_of(anchor, machine.software), 0),
+                machine};
+  if (anchor.math == Math::Tf32) pieces.machine.device.math = Math::Tf32;
+  pieces.machine.software.contraction_factor = pieces.machine.software.other_factor = 1;
+  for (const Op& op : pieces.program.ops) {
+    const double seconds = cost_of(op, pieces.program, pieces.machine).seconds.value;
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
+    (compute && is_contraction(compute->kernel.kind) ? pieces.contractions : pieces.others) +=
+        seconds;
+    pieces.ops += 1;
+  }
+  return pieces;
+}
+
+/// The time to issue an op, wherever the machine keeps it.
+double op_seconds(const MachineProfile& machine) {
+  return machine.on_gpus() ? machine.software.op.value_or(Seconds{}).value
+                           : machine.step_overhead.median.value;
+}
+
+MachineProfile with_constants(MachineProfile machine, const HostConstants& constants) {
+  machine.software.contraction_factor = constants.contraction_factor;
+  machine.software.other_factor = constants.other_factor;
+  if (!constants.op) return machine;
+  if (machine.on_gpus())
+    machine.software.op = constants.op;
+  else
+    machine.step_overhead = Measurement{.median = *constants.op};
+  return machine;
+}
+
+/// Logarithms of the constants, relative to those before: what both kinds of kernels share, how much
+/// more contractions have of it, and the time to issue an op.
+using Logarithms = std::array<double, 3>;
+constexpr Logarithms deviations{0.693, 0.262, 1.1};  // log 2, log 1.3, log 3
+constexpr double step_deviation = 0.05;
+
+HostConstants moved(const HostConstants& before, const Logarithms& by) {
+  HostConstants after = before;
+  after.contraction_factor *= std::exp(by[0] + by[1]);
+  after.other_factor *= std::exp(by[0] - by[1]);
+  if (after.op) after.op = *after.op * std::exp(by[2]);
+  return after;
+}
+
+double step_of(const Pieces& pieces, const HostConstants& constants) {
+  const double kernels = constants.contraction_factor * pieces.contractions +
+                         constants.other_factor * pieces.others,
+               host = constants.op.value_or(Seconds{}).value * pieces.ops,
+               step = pieces.machine.software.step.value;
+  return step + (pieces.machine.on_gpus() ? std::max(kernels, host) : kernels + host);
+}
+
+double misfit(const std::vector<Anchor>& anchors, const std::vector<Pieces>& pieces,
+              const HostConstants& before, const Logarithms& by) {
+  const HostConstants constants = moved(before, by);
+  double sum = 0;
+  const auto add = [&sum](double off) { sum += off * off; };
+  for (std::size_t i = 0; i < anchors.size(); ++i)
+    add(std::log(step_of(pieces[i], constants) / anchors[i].step.value) / step_deviation);
+  for (std::size_t i = 0; i < by.size(); ++i) add(by[i] / deviations[i]);
+  return sum;
+}
+
+/// Moves one logarithm at a time up or down, in ever smaller steps, while the misfit falls.
+Logarithms least_misfit(const std::function<double(const Logarithms&)>& misfit_of) {
+  Logarithms best{};
+  double least = misfit_of(best);
+  for (double step = 0.5; step > 1e-4; step /= 2) {
+    for (bool better = true; better;) {
+      better = false;
+      for (std::size_t i = 0; i < best.size(); ++i) {
+        for (const double by : {step, -step}) {
+          Logarithms tried = best;
+          tried[i] += by;
+          if (const double found = misfit_of(tried); found < least) {
+            least = found;
+            best = tried;
+            better = true;
+          }
+        }
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& machine) {
+  SP_ASSERT(!anchors.empty(), "{} has no anchors", machine.name);
+  std::vector<Pieces> pieces;
+  for (const Anchor& anchor : anchors) pieces.push_back(pieces_of(anchor, machine));
+  AnchorFit fit{.before = {.contraction_factor = machine.software.contraction_factor,
+                           .other_factor = machine.software.other_factor}};
+  if (const double op = op_seconds(machine); op > 0) fit.before.op = Seconds{op};
+  fit.after = moved(fit.before, least_misfit([&](const Logarithms& by) {
+                      return misfit(anchors, pieces, fit.before, by);
+                    }));
+  for (std::size_t i = 0; i < anchors.size(); ++i) {
+    const auto simulated = [&](const HostConstants& constants) {
+      return simulate({pieces[i].program}, with_constants(pieces[i].machine, constants)).total;
+    };
+    fit.anchors.push_back({anchors[i], simulated(fit.before), simulated(fit.after)});
+  }
+  return fit;
+}
+
+}  // namespace stratplan
