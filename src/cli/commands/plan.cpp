@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/execution_options.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
@@ -18,6 +19,7 @@
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
+#include "report/input_report.hpp"
 #include "report/layers.hpp"
 #include "report/memory_report.hpp"
 #include "report/objective.hpp"
@@ -32,6 +34,7 @@ struct PlanOptions {
   ExecutionOptions execution;
   int ranks = 0;
   std::string machine = "local";
+  std::string input;
   std::string memory;
   std::string uniform;
   std::string strategy;
@@ -130,14 +133,16 @@ struct Findings {
   Bytes memory_limit{};  ///< per rank: --memory, or else the device's memory; 0: unknown
   KernelCount kernels;
   std::optional<SharedStatistics> statistics;
+  std::optional<InputFindings> input;
 };
 
 Findings findings_on(const Plan& plan, const Network& network, const MachineProfile& machine,
                      const std::optional<Bytes>& memory_limit) {
   std::vector<Program> programs = modelled_programs(plan, network);
   const KernelCount kernels = count_kernels(programs, machine);
+  const auto input = input_findings(programs, machine, plan.prediction->step);
   return {memory_limit.value_or(machine.device.memory), kernels,
-          shared_statistics(std::move(programs), network, machine)};
+          shared_statistics(std::move(programs), network, machine), input};
 }
 
 Json to_json(const Plan& plan, const Network& network, const Findings& findings,
@@ -156,6 +161,7 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
                    {"recompute", plan.execution.recompute},
                    {"adjustments", plan.adjustments},
                    {"layers", layers_to_json(plan, network)}};
+  if (findings.input) document["input"] = to_json(*findings.input);
   if (findings.statistics) document["shared_statistics"] = to_json(*findings.statistics);
   if (!result) return document;
   Json baselines = Json::array();
@@ -204,6 +210,7 @@ void print_summary(const Plan& plan, const Network& network, const Findings& fin
              readable(plan.prediction->memory),
              findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
              kernels_text(findings.kernels));
+  if (findings.input) fmt::print("input      {}\n", input_text(findings.input));
   if (findings.statistics)
     fmt::print("statistics of batch normalization are summed over ranks: {}\n{}\n",
                statistics_text(*findings.statistics), statistics_remedy);
@@ -255,8 +262,8 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   planning.execution = options.execution.execution(network);
   planning.free = options.execution.free(options.network.optimizer);
   planning.front = options.pareto;
-  const MachineProfile machine =
-      read_machine_aloud(options.machine, options.ranks, planning.execution);
+  MachineProfile machine = read_machine_aloud(options.machine, options.ranks, planning.execution);
+  set_input(machine, options.input);
   check_output(options.output);
 
   Plan chosen;
@@ -306,6 +313,7 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
+  add_input(*command, options->input);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   auto* uniform = command->add_option("--uniform", options->uniform,

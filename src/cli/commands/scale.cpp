@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/execution_options.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -22,6 +23,7 @@ struct ScaleOptions {
   ExecutionOptions execution;
   std::string ranks;
   std::string machine = "local";
+  std::string input;
   std::string memory;
   double samples_per_rank = 0;
   bool per_layer = false;
@@ -123,9 +125,10 @@ void scale_and_print(const ScaleOptions& options) {
     check_output(file);
   }
   options.network.read();  // prints the reader's notes and errors once, before any planning
-  const std::vector<MachineProfile> machines =
+  std::vector<MachineProfile> machines =
       read_machines_aloud(options.machine, parse_ranks(options.ranks),
                           {.precision = options.execution.precision.precision()});
+  for (MachineProfile& machine : machines) set_input(machine, options.input);
   const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machines));
   Json document = {{"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
@@ -161,6 +164,7 @@ void add_scale(CLI::App& program, const CommandLine&) {
           "numbers of ranks to plan for: a list such as 1,2,6, doublings such as 1..64, or both")
       ->required();
   add_machine(*command, options->machine);
+  add_input(*command, options->input);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   command

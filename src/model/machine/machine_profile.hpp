@@ -12,6 +12,7 @@
 
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
+#include "model/machine/storage.hpp"
 #include "model/partition/process_grid.hpp"
 #include "model/partition/program/kernel.hpp"
 #include "model/partition/program/program.hpp"
@@ -147,6 +148,10 @@ struct MachineProfile {
       interference;  ///< emulated on one device, ascending by blocks; empty if not measured
   /// drift since the profile was measured; nothing if none was found, or none was looked for
   std::optional<Drift> drift;
+  std::vector<Storage> storage;  ///< the levels that are stated, in the order of their names
+  /// how the job reads its samples; nothing: predictions leave out the time of reading. No part of
+  /// machine.json.
+  std::optional<InputPipeline> input{};
   Provenance provenance;
   /// Returns the scratch memory of an unmeasured kernel, as reported by the implementation that
   /// would run. The function is empty if no such implementation is available here. Unmeasured
@@ -167,6 +172,9 @@ struct MachineProfile {
   Topology placement(int ranks) const;
   /// Index of the innermost level at which one group holds all `members` of a job of `ranks` ranks.
   std::size_t meeting_level(const std::vector<int>& members, int ranks) const;
+  /// The number of ranks of a job of `ranks` ranks on one node. A machine whose levels name no
+  /// "node" is one node.
+  int ranks_per_node(int ranks) const;
   /// A hash of the profile's file without the provenance, as 16 hexadecimal digits.
   std::string fingerprint() const;
 };
