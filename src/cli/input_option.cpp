@@ -149,12 +149,14 @@ void add_input(CLI::App& command, std::string& input) {
     described.push_back(fmt::format("{} ({}; {})", each.word, each.meaning, each.expected));
   command.add_option(
       "--input", input,
-      fmt::format("STORAGE[,SETTING=VALUE,...]: what samples are read from, so that predictions "
-                  "include reading: a level of storage that the machine states ({}), a shipped "
-                  "storage, or the rate of one reader such as 2GB/s. Settings: {}, cache (memory "
-                  "of a node that holds the data set after the first epoch if it fits; a size, or "
-                  "memory for that of the machine). Default: input is not modelled",
-                  fmt::join(storage_level_names, ", "), fmt::join(described, ", ")));
+      fmt::format(
+          "STORAGE[,SETTING=VALUE,...]: what samples are read from, so that predictions "
+          "include reading: a level of storage that the machine states ({}), a shipped "
+          "storage, or the rate of one reader such as 2GB/s. Settings: {}, cache (memory "
+          "of a node that holds the data set after the first epoch if it fits; a size, or "
+          "memory for that of the machine). Default: as the plan records, else none: reading is "
+          "not modelled",
+          fmt::join(storage_level_names, ", "), fmt::join(described, ", ")));
 }
 
 InputPipeline parse_input(const std::string& text, const MachineProfile& machine,
@@ -169,7 +171,18 @@ InputPipeline parse_input(const std::string& text, const MachineProfile& machine
 }
 
 void set_input(MachineProfile& machine, const std::string& text) {
-  if (!text.empty()) machine.input = parse_input(text, machine);
+  if (!text.empty() && text != "none") machine.input = parse_input(text, machine);
+}
+
+void set_input(MachineProfile& machine, const std::string& text, const Plan& plan,
+               const std::string& file) {
+  if (!text.empty()) return set_input(machine, text);
+  try {
+    set_input(machine, plan.input);
+  } catch (const UsageError& wrong) {
+    throw InputError(file, "/input",
+                     fmt::format("{}; --input replaces it, none leaves it out", wrong.what()));
+  }
 }
 
 }  // namespace stratplan

@@ -31,7 +31,7 @@ void find_and_print(const BottleneckOptions& options) {
   check_output(options.output);
   const auto [plan, network] = read_plan(options.plan);
   MachineProfile machine = read_machine_aloud(options.machine, plan);
-  set_input(machine, options.input);
+  set_input(machine, options.input, plan, options.plan);
   const Bottlenecks found = find_bottlenecks(plan, network, machine);
   Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"machine", machine.name}};
   document.update(to_json(network, found));

@@ -80,7 +80,9 @@ void compare_and_print(const CompareOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
   const Timings timings = read_timings(options.timings);
   MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
-  set_input(machine, options.input);
+  // A run without data files reads nothing.
+  if (!options.input.empty() || !timings.data.empty())
+    set_input(machine, options.input, planned.plan, options.plan);
   check_match(options, planned, timings, machine);
   const Comparison comparison = compare(planned, timings, machine, options.timings);
   if (options.json) {

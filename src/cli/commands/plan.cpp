@@ -274,6 +274,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
     result = plan(network, options.network.source, options.ranks, machine, planning);
     chosen = options.strategy.empty() ? result->recommended : baseline(options.strategy, *result);
   }
+  if (machine.input) chosen.input = options.input;
   const PlanningResult* shown = options.strategy.empty() && result ? &*result : nullptr;
   const Network planned = network_of(chosen, network);
   if (!options.output.empty())

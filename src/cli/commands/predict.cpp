@@ -82,7 +82,7 @@ exchange: halos and redistributions. collective: sums of gradients, statistics a
 void predict(const PredictOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
   MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
-  set_input(machine, options.input);
+  set_input(machine, options.input, planned.plan, options.plan);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   const std::optional<InputFindings> input =
       input_findings(prediction.programs, machine, prediction.step);

@@ -33,6 +33,7 @@ struct Plan {
   int ranks_offered = 1;       ///< ranks that the user offered; at least `ranks`
   std::string machine_name;
   std::string machine_fingerprint;
+  std::string input;           ///< as --input says it; empty: the prediction has no input
   LayerDecompositions layers;  ///< per layer of the network
   std::vector<std::string>
       adjustments;  ///< "fc: H2 -> R2: ..." where the requested decomposition was illegal
