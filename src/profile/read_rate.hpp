@@ -13,7 +13,7 @@ struct ReadRate {
   Bytes bytes{};
   Seconds opening{};  ///< total time to open the files
   Seconds reading{};  ///< total time to read them
-  double bytes_per_s() const { return bytes.value / reading.value; }
+  double bytes_per_s() const { return static_cast<double>(bytes.value) / reading.value; }
   Seconds per_file() const { return opening / static_cast<double>(files); }
 };
 

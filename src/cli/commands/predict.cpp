@@ -76,7 +76,8 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
 
 constexpr const char* layers_legend =
     R"(Milliseconds, the mean over the ranks. Messages count in full, even beside kernels.
-exchange: halos and redistributions. collective: sums of gradients, statistics and partial results.
+compute: kernels and loads, with what loads wait for samples. exchange: halos and redistributions.
+collective: sums of gradients, statistics and partial results.
 )";
 
 void predict(const PredictOptions& options) {

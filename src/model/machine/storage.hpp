@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 4> storage_level_names{
 /// Sustained rates at which samples are read. A rate of 0 is no limit. A reader is one process or
 /// worker that reads.
 struct Storage {
-  std::string name;               ///< of the level, of the shipped part, or a stated rate
+  std::string name{};             ///< of the level, of the shipped part, or a stated rate
   double bytes_per_s = 0;         ///< of one reader alone
   double node_bytes_per_s = 0;    ///< of all readers of one node together
   double system_bytes_per_s = 0;  ///< of all readers of the job together
@@ -29,7 +29,7 @@ struct Storage {
 /// How the ranks of a job read their samples. The defaults are those of this program's own data
 /// sets: packed arrays of fp32, read by region by one thread that is one step ahead.
 struct InputPipeline {
-  Storage storage;
+  Storage storage{};
   /// stored bytes of a sample with its labels and targets; 0: 4 bytes per value
   Bytes sample{};
   bool file_per_sample = false;  ///< each sample is a file of its own; else samples are packed
