@@ -27,6 +27,8 @@ expect 0 "" sp diff "$scratch/input.json" "$scratch/input.json" -m "$data/machin
 sed -i 's|"10kB/s"|"nvme"|' "$scratch/input.json"
 expect 3 "input\.json: at /input: --input: the machine round numbers states no storage nvme" sp predict "$scratch/input.json" -m "$data/machine.json"
 
+expect 2 "--input: the machine lassen states no storage nvme; give a rate such as 2GB/s" sp plan tiny -n 2 -m lassen --input nvme
+
 # Errors in the number of ranks: in the grids, on the command line, and a number that no
 # decomposition allows.
 sed 's/"ranks": 2/"ranks": 3/' "$scratch/hand.json" >"$scratch/ranks.json"
