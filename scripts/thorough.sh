@@ -39,11 +39,12 @@ declare -A about=(
   [families-1]="torchvision's smallest models against PyTorch and ONNX Runtime, first third"
   [families-2]="torchvision's smallest models against PyTorch and ONNX Runtime, second third"
   [families-3]="torchvision's smallest models against PyTorch and ONNX Runtime, last third"
+  [slow-input]="steps that wait for throttled reads, predicted against measured"
   [coverage]="lines of src that the tests run, without slow ones"
 )
 parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports-1 imports-2
   zoo-torchvision zoo-timm zoo-monai further builders-1 builders-2 families-1 families-2 families-3
-  coverage)
+  slow-input coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
 bench() {
@@ -111,6 +112,7 @@ run_part() {
     further) zoo further 1400 ;;
     builders-*) torchvision builders --part "${1#builders-}/2" ;;
     families-*) torchvision families --part "${1#families-}/3" ;;
+    slow-input) release && tests/bench/slow_input.py build/release/stratplan ;;
     coverage) coverage ;;
     *) echo "unknown part $1; scripts/thorough.sh --list prints all parts" ; return 2 ;;
   esac

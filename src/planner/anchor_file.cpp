@@ -17,8 +17,8 @@
 namespace stratplan {
 namespace {
 
-const std::vector<std::string> known_columns{"network",   "batch",    "step_seconds", "images_per_s",
-                                             "precision", "software", "input_size"};
+const std::vector<std::string> known_columns{
+    "network", "batch", "step_seconds", "images_per_s", "precision", "software", "input_size"};
 const std::map<std::string, Math> precisions{{"fp32", Math::Fp32},
                                              {"tf32", Math::Tf32},
                                              {"fp16", Math::Fp16},

@@ -7,6 +7,7 @@
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "model/cost/input_cost.hpp"
 #include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
 #include "planner/prediction.hpp"
@@ -108,8 +109,8 @@ class Accounting {
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     Seconds rest = span.end - span.start;
     // A kernel beside messages runs longer, because the processor also moves the messages. The
-    // excess counts as bandwidth.
-    if (program.concurrent_streams) {
+    // excess counts as bandwidth. The excess of a load is mostly its wait for the data.
+    if (program.concurrent_streams && (compute || !machine_.input)) {
       const Seconds alone = std::min(rest, cost_of(op, program, machine_).seconds);
       spend(place(op), Spent::Bandwidth, rest - alone);
       rest = alone;
@@ -168,7 +169,11 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
   }
   all.push_back({"equal work for all ranks",
                  found.step - std::min(found.whole.imbalance, found.whole[Spent::Waiting]), false});
-  all.push_back({"input twice as fast", found.step - found.whole[Spent::Input] / 2, false});
+  if (machine.input)
+    all.push_back(
+        {"input twice as fast", simulate(programs, faster_input(machine, 2)).total, true});
+  else
+    all.push_back({"input twice as fast", found.step - found.whole[Spent::Input] / 2, false});
   std::erase_if(all, [&](const Remedy& remedy) { return remedy.step >= found.step; });
   std::ranges::stable_sort(all, {}, &Remedy::step);
   return all;
@@ -215,6 +220,10 @@ std::string_view name_of(Spent spent) {
   return names[static_cast<std::size_t>(spent)];
 }
 
+Spent Bottlenecks::largest() const {
+  return static_cast<Spent>(std::ranges::max_element(whole.on) - whole.on.begin());
+}
+
 Seconds TimeSpent::total() const { return std::accumulate(on.begin(), on.end(), Seconds{}); }
 
 Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
@@ -230,6 +239,7 @@ Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
   found.step = timeline.total;
   found.memory = peak_memory(programs, machine);
   found.memory_size = machine.device.memory;
+  found.input = input_findings(programs, machine, found.step);
   found.remedies = remedies(plan, network, machine, programs, found);
   return found;
 }
@@ -271,6 +281,11 @@ Table remedy_table(const Bottlenecks& found) {
   return table;
 }
 
+std::string bound_text(const Bottlenecks& found) {
+  return fmt::format("bound by {} ({:.1f} % of the step)", name_of(found.largest()),
+                     100 * (found.whole[found.largest()] / found.step));
+}
+
 std::string memory_size_text(const Bottlenecks& found) {
   const Bytes used = found.memory.total();
   if (found.memory_size.value == 0) return fmt::format("memory: {} per rank", readable(used));
@@ -290,12 +305,15 @@ Json to_json(const Network& network, const Bottlenecks& found) {
     remedies.push_back({{"what", remedy.what},
                         {"step_seconds", remedy.step.value},
                         {"simulated", remedy.simulated}});
-  return {{"step_seconds", found.step.value},
-          {"memory_bytes", found.memory.total().value},
-          {"memory_size_bytes", found.memory_size.value},
-          {"whole", to_json(found.whole)},
-          {"layers", layers},
-          {"remedies", remedies}};
+  Json document = {{"step_seconds", found.step.value},
+                   {"bound_by", name_of(found.largest())},
+                   {"memory_bytes", found.memory.total().value},
+                   {"memory_size_bytes", found.memory_size.value},
+                   {"whole", to_json(found.whole)},
+                   {"layers", layers},
+                   {"remedies", remedies}};
+  if (found.input) document["input"] = to_json(*found.input);
+  return document;
 }
 
 }  // namespace stratplan

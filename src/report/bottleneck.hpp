@@ -10,6 +10,7 @@
 #include "model/cost/faster_machine.hpp"
 #include "model/cost/memory.hpp"
 #include "model/plan/plan.hpp"
+#include "report/input_report.hpp"
 #include "report/table.hpp"
 
 namespace stratplan {
@@ -45,9 +46,11 @@ struct Bottlenecks {
   std::vector<TimeSpent> layers;
   TimeSpent whole;  ///< the sum of `layers`; its imbalance is that of the whole step
   Seconds step{};
-  MemoryUse memory;              ///< of the rank that needs most
-  Bytes memory_size{};           ///< the memory of a rank's device; 0: unknown
+  MemoryUse memory;     ///< of the rank that needs most
+  Bytes memory_size{};  ///< the memory of a rank's device; 0: unknown
+  std::optional<InputFindings> input;
   std::vector<Remedy> remedies;  ///< the most helpful first
+  Spent largest() const;         ///< the item that most of the step is spent on
 };
 
 /// Analyzes the simulated step. Above 16 ranks, only representative ranks are simulated
@@ -62,6 +65,8 @@ Table step_table(const Bottlenecks& found);
 Table bottleneck_table(const Network& network, const Bottlenecks& found,
                        std::optional<std::size_t> most = {});
 Table remedy_table(const Bottlenecks& found);
+/// Returns a text such as "bound by input (81.2 % of the step)".
+std::string bound_text(const Bottlenecks& found);
 /// Returns a text such as "memory: 12.1 GiB of 16.0 GiB per rank (76 %)".
 std::string memory_size_text(const Bottlenecks& found);
 Json to_json(const Network& network, const Bottlenecks& found);

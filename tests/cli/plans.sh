@@ -14,6 +14,21 @@ expect 0 "published rates" sp predict "$plan" -m "$data/machine.json" --json
 echo "{\"schema_version\": 1, \"network\": {\"source\": \"$data/small.json\"}, \"batch\": 2, \"ranks\": 2, \"decomposition\": \"N2\"}" >"$scratch/hand.json"
 expect 0 "" sp predict "$scratch/hand.json"
 
+# A plan records its input, and the commands that price it use that.
+expect 0 "" sp plan "$data/small.json" -n 2 -m "$data/machine.json" --input 10kB/s -o "$scratch/input.json"
+expect 0 "" sp bottleneck "$scratch/input.json" -m "$data/machine.json"
+check "the slow input is named" grep -q "^bound by input (9[0-9.]* % of the step)" "$scratch/stdout"
+check "what is read" grep -q "^input: .* from storage of 10kB/s, read in .*: the step waits for it" "$scratch/stdout"
+expect 0 "" sp predict "$scratch/input.json" -m "$data/machine.json"
+check "predict waits too" grep -q "^input  .*: the step waits for it" "$scratch/stdout"
+expect 0 "" sp predict "$scratch/input.json" -m "$data/machine.json" --input none
+check "none leaves it out" grep -q "^input  *not modelled" "$scratch/stdout"
+expect 0 "" sp diff "$scratch/input.json" "$scratch/input.json" -m "$data/machine.json" --json
+sed -i 's|"10kB/s"|"nvme"|' "$scratch/input.json"
+expect 3 "input\.json: at /input: --input: the machine round numbers states no storage nvme" sp predict "$scratch/input.json" -m "$data/machine.json"
+
+expect 2 "--input: the machine lassen states no storage nvme; give a rate such as 2GB/s" sp plan tiny -n 2 -m lassen --input nvme
+
 # Errors in the number of ranks: in the grids, on the command line, and a number that no
 # decomposition allows.
 sed 's/"ranks": 2/"ranks": 3/' "$scratch/hand.json" >"$scratch/ranks.json"

@@ -18,6 +18,22 @@ std::string text_of(const Plan& plan, const Network& network, const char* layer)
   return plan.layers[static_cast<std::size_t>(network.find(layer).value())].text();
 }
 
+// ---------------------------------------------------------------- what a plan records
+
+TEST(PlanJson, RecordsTheInputOfItsPrediction) {
+  const TemporaryFolder folder;
+  const Network network = read_network("tiny");
+  Plan plan = uniform_plan(network, Decomposition::parse("N2"));
+  plan.network_source = "tiny";
+  EXPECT_FALSE(to_json(plan, network, {}).contains("input"));
+  const std::string before = fingerprint(plan);
+  plan.input = "20MB/s,workers=2";
+  const std::string file = (folder.path() / "plan.json").string();
+  write_document(file, "plan", to_json(plan, network, {}));
+  EXPECT_EQ(read_plan(file).plan.input, plan.input);
+  EXPECT_EQ(fingerprint(plan), before);  // the same program runs
+}
+
 // ---------------------------------------------------------------- uniform plans
 
 TEST(UniformPlan, GivesEveryLayerItsNearestLegalDecomposition) {

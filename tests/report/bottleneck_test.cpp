@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/base/json/json.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/machine/kernel_estimate.hpp"
 #include "planner/prediction.hpp"
@@ -156,6 +157,72 @@ TEST(FasterMachine, MeasuredMessagesHaveLatencyAndBandwidth) {
   EXPECT_NEAR(largest(faster(machine, Resource::Latency, 2, {})), 2e-3 - 1e-6, 1e-15);
   EXPECT_NEAR(largest(faster(machine, Resource::Bandwidth, 2, {})), 2e-6 + (2e-3 - 2e-6) / 2,
               1e-15);
+}
+
+TEST(Bottleneck, ASlowInputIsNamed) {
+  const Network network = small_resnet(4);
+  struct Row {
+    const char* name;
+    const char* decomposition;
+    bool beside;
+    std::optional<int> prefetch;  ///< none: no input is described
+    double slower;                ///< time of reading, in steps without input
+    bool bound;
+  };
+  const Row rows[] = {
+      // name, split, communication beside kernels, prefetch, time of reading, bound by input
+      {"not described", "N2", false, {}, 0, false},
+      {"hidden", "N2", false, 1, 0.5, false},
+      {"slow", "N2", false, 1, 4, true},
+      {"slow, beside", "N2", true, 1, 4, true},
+      {"slow, rows", "H2", false, 1, 4, true},
+      {"not ahead", "N2", false, 0, 4, true},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    MachineProfile machine = small_machine();
+    const Plan plan = plan_of(network, row.decomposition, row.beside);
+    const Seconds alone = find_bottlenecks(plan, network, machine).step;
+    if (row.prefetch) {
+      machine.input =
+          InputPipeline{.storage = {.name = "disk", .bytes_per_s = 1}, .prefetch = *row.prefetch};
+      const Reading of_one = longest_reading(modelled_programs(plan, network), machine);
+      machine.input->storage.bytes_per_s = of_one.seconds.value / (row.slower * alone.value);
+    }
+    const Bottlenecks found = find_bottlenecks(plan, network, machine);
+    EXPECT_NEAR(found.whole.total().value, found.step.value, 1e-9 * found.step.value);
+    EXPECT_EQ(found.largest() == Spent::Input, row.bound);
+    EXPECT_EQ(bound_text(found).starts_with("bound by input"), row.bound);
+    EXPECT_EQ(found.input && found.input->waits, row.bound);
+    EXPECT_EQ(found.remedies.front().what == "input twice as fast", row.bound);
+    const Json document = to_json(network, found);
+    EXPECT_EQ(document.at("bound_by") == "input", row.bound);
+    EXPECT_EQ(document.contains("input"), row.prefetch.has_value());
+    if (row.bound && *row.prefetch > 0) {
+      EXPECT_DOUBLE_EQ(found.step.value, row.slower * alone.value);
+      EXPECT_NEAR(found.remedies.front().step.value, row.slower / 2 * alone.value,
+                  1e-9 * alone.value);
+    }
+  }
+}
+
+TEST(InputReport, SaysWhatIsReadAndWhetherTheStepWaits) {
+  const InputPipeline disk{.storage = {.name = "nvme"}};
+  InputPipeline before = disk;
+  before.prefetch = 0;
+  InputPipeline cached = disk;
+  cached.cache = Storage{.name = "memory"};
+  const Reading reading{{{3 << 20}, 8, 0}, {0.25}};
+  EXPECT_EQ(input_text({}), "not modelled; --input says where the samples are read from");
+  EXPECT_EQ(input_text(InputFindings{disk, reading, true}),
+            "3.00 MiB per rank and step from nvme, read in 250.0 ms: the step waits for it");
+  EXPECT_EQ(input_text(InputFindings{disk, reading, false}),
+            "3.00 MiB per rank and step from nvme, read in 250.0 ms while the step computes");
+  EXPECT_EQ(input_text(InputFindings{before, reading, true}),
+            "3.00 MiB per rank and step from nvme, read in 250.0 ms before the step computes");
+  EXPECT_EQ(input_text(InputFindings{cached, {reading.share, reading.seconds, true}, false}),
+            "3.00 MiB per rank and step from memory after the first epoch, read in 250.0 ms while "
+            "the step computes");
 }
 
 }  // namespace

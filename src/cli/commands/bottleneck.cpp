@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/json/json.hpp"
 #include "report/bottleneck.hpp"
@@ -14,6 +15,7 @@ struct BottleneckOptions {
   std::string plan;
   std::string machine = "local";
   std::string software;
+  std::string input;
   std::string output;
   bool per_layer = false;
   bool json = false;
@@ -29,7 +31,8 @@ imbalance: how much longer the rank with most work takes than the mean; the othe
 void find_and_print(const BottleneckOptions& options) {
   check_output(options.output);
   auto [plan, network] = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, plan, options.software);
+  MachineProfile machine = read_machine_aloud(options.machine, plan, options.software);
+  set_input(machine, options.input, plan, options.plan);
   const Bottlenecks found = find_bottlenecks(plan, network, machine);
   Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"machine", machine.name}};
   document.update(to_json(network, found));
@@ -38,8 +41,9 @@ void find_and_print(const BottleneckOptions& options) {
     fmt::print("{}\n", document.dump());
     return;
   }
-  fmt::print("{}\n{}\n{}\n\n", to_text(step_table(found)), to_text(remedy_table(found)),
-             memory_size_text(found));
+  fmt::print("{}\n{}\ninput: {}\n\n", to_text(step_table(found)), bound_text(found),
+             input_text(found.input));
+  fmt::print("{}\n{}\n\n", to_text(remedy_table(found)), memory_size_text(found));
   const Table all = bottleneck_table(network, found);
   if (options.per_layer || all.rows.size() <= heaviest)
     fmt::print("{}\n", to_text(all));
@@ -58,6 +62,7 @@ void add_bottleneck(CLI::App& program, const CommandLine&) {
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
   add_software(*command, options->software, true);
+  add_input(*command, options->input);
   command->add_flag("--per-layer", options->per_layer,
                     "print every layer, in the network's order, instead of the heaviest");
   command->add_option("-o,--output", options->output, "also write the JSON to this file");

@@ -44,11 +44,11 @@ std::vector<Anchor> read_all(const CalibrateOptions& options) {
 Json document_of(const CalibrateOptions& options, const MachineProfile& machine,
                  const std::string& software, const AnchorFit& fit) {
   const bool stored = without_arithmetic(options.machine) != "local" || !machine.assumed;
-  Json document = stored ? read_machine_document(
-                               without_arithmetic(options.machine) == "local"
-                                   ? local_machine_path(1, machine.threads_per_rank).string()
-                                   : without_arithmetic(options.machine))
-                         : to_json(machine);
+  Json document =
+      stored ? read_machine_document(without_arithmetic(options.machine) == "local"
+                                         ? local_machine_path(1, machine.threads_per_rank).string()
+                                         : without_arithmetic(options.machine))
+             : to_json(machine);
   Json& constants = document["software"][software];
   constants = {{"contraction_factor", fit.after.contraction_factor},
                {"other_factor", fit.after.other_factor}};
@@ -123,7 +123,8 @@ void calibrate(const CalibrateOptions& options) {
              machine.name, to_text(constants_table(fit)), to_text(anchors_table(fit)));
 }
 
-constexpr const char* calibrate_footer = R"(A table has lines of comma-separated values. Its first line names the columns: network, batch, one of
+constexpr const char* calibrate_footer =
+    R"(A table has lines of comma-separated values. Its first line names the columns: network, batch, one of
 step_seconds and images_per_s, and optionally precision, software and input_size.
 Examples:
   stratplan calibrate --from measured.csv -m lassen -o lassen-here.json

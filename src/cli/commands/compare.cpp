@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -19,6 +20,7 @@ struct CompareOptions {
   std::string plan;
   std::string timings;
   std::string machine = "local";
+  std::string input;
   bool json = false;
 };
 
@@ -77,7 +79,10 @@ Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
 void compare_and_print(const CompareOptions& options) {
   PlanAndNetwork planned = read_plan(options.plan);
   const Timings timings = read_timings(options.timings);
-  const MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
+  MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
+  // A run without data files reads nothing.
+  if (!options.input.empty() || !timings.data.empty())
+    set_input(machine, options.input, planned.plan, options.plan);
   check_match(options, planned, timings, machine);
   const Comparison comparison = compare(planned, timings, machine, options.timings);
   if (options.json) {
@@ -100,6 +105,7 @@ void add_compare(CLI::App& program, const CommandLine&) {
   command->add_option("TIMINGS", options->timings, "timings.json of a run of that plan")
       ->required();
   add_machine(*command, options->machine);
+  add_input(*command, options->input);
   add_json(*command, options->json);
   command->footer(
       "Examples:\n  stratplan run plan.json -o timings.json && stratplan compare plan.json "

@@ -1,4 +1,4 @@
-// stratplan data: synthetic data sets to train on.
+// stratplan data: synthetic data sets to train on, and the rate at which a data set is read.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -13,6 +13,8 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "profile/read_rate.hpp"
+#include "report/table.hpp"
 #include "runtime/io/array_file.hpp"
 #include "synthesis/cosmo.hpp"
 #include "synthesis/mesh.hpp"
@@ -122,6 +124,46 @@ CLI::App* add_kind(CLI::App& data, const char* name, const char* description, Da
   return command;
 }
 
+struct ReadRateOptions {
+  std::string path;
+  std::string most = "4GiB";
+  bool json = false;
+};
+
+Json to_json(const ReadRate& rate) {
+  return {{"files", rate.files},
+          {"bytes", rate.bytes.value},
+          {"bytes_per_s", rate.bytes_per_s()},
+          {"file_seconds", rate.per_file().value}};
+}
+
+void measure_rate(const ReadRateOptions& options) {
+  const ReadRates rates = measure_read_rates(options.path, parse_bytes(options.most));
+  if (options.json) {
+    fmt::print("{}\n", Json{{"path", options.path},
+                            {"storage", to_json(rates.storage)},
+                            {"memory", to_json(rates.memory)}}
+                           .dump());
+    return;
+  }
+  using enum Table::Align;
+  Table table{{{"read from", Left}, {"files"}, {"bytes"}, {"MB/s"}, {"ms to open a file"}}, {}};
+  const auto add = [&](const char* name, const ReadRate& rate) {
+    table.rows.push_back({name, fmt::format("{}", rate.files), readable(rate.bytes),
+                          four_digits(rate.bytes_per_s() / 1e6), milliseconds(rate.per_file())});
+  };
+  add("storage", rates.storage);
+  add("page cache", rates.memory);
+  fmt::print("{}", to_text(table));
+}
+
+constexpr const char* rate_footer =
+    R"(The kernel is asked to drop the files from its page cache before the first pass. It keeps files
+that are mapped. The rate is that of one reader: bytes_per_s of a level of storage in machine.json.
+Examples:
+  stratplan data rate train.h5
+  stratplan plan resnet50 -n 8 --input 850MB/s)";
+
 constexpr const char* mesh_footer =
     R"(x: 18 channels that describe each cell, as listed in src/synthesis/mesh.hpp.
 y: 1 where a cell is tangled, else 0, arranged as the mesh networks predict it: block * block
@@ -140,7 +182,8 @@ Examples:
 }  // namespace
 
 void add_data(CLI::App& program, const CommandLine&) {
-  CLI::App* data = program.add_subcommand("data", "Make a data set to train on: mesh or cosmo");
+  CLI::App* data = program.add_subcommand(
+      "data", "Make a data set to train on (mesh, cosmo), or measure how fast one is read (rate)");
   data->require_subcommand(1);
   auto mesh_options = std::make_shared<DataOptions>(),
        cosmo_options = std::make_shared<DataOptions>();
@@ -161,6 +204,15 @@ void add_data(CLI::App& program, const CommandLine&) {
                *cosmo_options, 64);
   cosmo->footer(cosmo_footer);
   cosmo->callback([cosmo_options] { make_cosmo(*cosmo_options); });
+  auto rate_options = std::make_shared<ReadRateOptions>();
+  CLI::App* rate = data->add_subcommand(
+      "rate", "Measure the rate at which one reader gets a data set from storage");
+  rate->add_option("PATH", rate_options->path, "file or folder to read")->required();
+  rate->add_option("--most", rate_options->most, "read no more than this size")
+      ->capture_default_str();
+  add_json(*rate, rate_options->json);
+  rate->footer(rate_footer);
+  rate->callback([rate_options] { measure_rate(*rate_options); });
 }
 
 }  // namespace stratplan

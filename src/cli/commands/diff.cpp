@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/json/json.hpp"
 #include "report/difference.hpp"
@@ -13,6 +14,7 @@ namespace {
 struct DiffOptions {
   std::string a, b;
   std::string machine = "local";
+  std::string input;
   bool per_layer = false;
   std::string output;
   bool json = false;
@@ -37,7 +39,10 @@ void compare_and_print(const DiffOptions& options) {
   const PlanAndNetwork first = read_plan(options.a), second = read_plan(options.b);
   const MachineProfile machine = read_machine_aloud(
       options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution);
-  const PlanSide a = side_of(first, machine), b = side_of(second, machine);
+  MachineProfile machine_a = machine, machine_b = machine;
+  set_input(machine_a, options.input, first.plan, options.a);
+  set_input(machine_b, options.input, second.plan, options.b);
+  const PlanSide a = side_of(first, machine_a), b = side_of(second, machine_b);
   const Difference difference = compare_plans(a, b);
   const Json document = to_json(difference, a, b);
   if (!options.output.empty()) write_file_atomically(options.output, document.dump(1) + "\n");
@@ -57,6 +62,7 @@ void add_diff(CLI::App& program, const CommandLine&) {
   command->add_option("A", options->a, "plan.json")->required();
   command->add_option("B", options->b, "another plan.json")->required();
   add_machine(*command, options->machine);
+  add_input(*command, options->input);
   command->add_flag("--per-layer", options->per_layer,
                     "print every layer on a line of its own, also layers that are split alike");
   command->add_option("-o,--output", options->output, "also write the JSON to this file");

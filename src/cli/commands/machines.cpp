@@ -83,8 +83,9 @@ void list(bool json) {
   fmt::print(
       "the columns fp32 to bf16 are in TFLOP/s; a rank is one device; stratplan machines NAME "
       "prints all numbers with their sources\n");
-  fmt::print("devices for a machine file of your own: {}\nlinks: {}\n",
-             fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "));
+  fmt::print("devices for a machine file of your own: {}\nlinks: {}\nstorage: {}\n",
+             fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "),
+             fmt::join(part_names("storage"), ", "));
 }
 
 /// Returns the source of the number `part[key]`. `part["source"]` is one text for all numbers, or
@@ -125,6 +126,9 @@ void show(const std::string& source, bool json) {
                 document.at("device"));
   for (const Json& level : document.at("levels"))
     print_numbers(fmt::format("level {}", level.at("name").get<std::string>()), level);
+  if (document.contains("storage"))
+    for (const auto& [name, level] : document.at("storage").items())
+      print_numbers(fmt::format("storage {}", name), level);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/execution_options.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
@@ -18,6 +19,7 @@
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
+#include "report/input_report.hpp"
 #include "report/layers.hpp"
 #include "report/memory_report.hpp"
 #include "report/objective.hpp"
@@ -33,6 +35,7 @@ struct PlanOptions {
   int ranks = 0;
   std::string machine = "local";
   std::string software = "stratplan";
+  std::string input;
   std::string memory;
   std::string uniform;
   std::string strategy;
@@ -136,6 +139,7 @@ struct Findings {
   Bytes reserve{};       ///< the part of the limit on which no plan should count
   KernelCount kernels;
   std::optional<SharedStatistics> statistics;
+  std::optional<InputFindings> input;
 
   Fit fit(Bytes memory) const { return fit_of(memory, memory_limit, reserve); }
 };
@@ -145,8 +149,9 @@ Findings findings_on(const Plan& plan, const Network& network, const MachineProf
   std::vector<Program> programs = modelled_programs(plan, network);
   const KernelCount kernels = count_kernels(programs, machine);
   const Bytes limit = memory_limit.value_or(machine.device.memory);
+  const auto input = input_findings(programs, machine, plan.prediction->step);
   return {limit, reserve(machine, limit), kernels,
-          shared_statistics(std::move(programs), network, machine)};
+          shared_statistics(std::move(programs), network, machine), input};
 }
 
 Json to_json(const Plan& plan, const Network& network, const Findings& findings,
@@ -168,6 +173,7 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
                    {"recompute", plan.execution.recompute},
                    {"adjustments", plan.adjustments},
                    {"layers", layers_to_json(plan, network)}};
+  if (findings.input) document["input"] = to_json(*findings.input);
   if (findings.statistics) document["shared_statistics"] = to_json(*findings.statistics);
   if (!result) return document;
   Json baselines = Json::array();
@@ -218,6 +224,7 @@ void print_summary(const Plan& plan, const Network& network, const Findings& fin
       findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
       fit_text(findings.fit(plan.prediction->memory), findings.reserve));
   fmt::print("kernels    {}\n", kernels_text(findings.kernels));
+  if (findings.input) fmt::print("input      {}\n", input_text(findings.input));
   if (findings.statistics)
     fmt::print("statistics of batch normalization are summed over ranks: {}\n{}\n",
                statistics_text(*findings.statistics), statistics_remedy);
@@ -270,8 +277,9 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   planning.execution = as_run_by(software, options.execution.execution(network));
   planning.free = options.execution.free(options.network.optimizer);
   planning.front = options.pareto;
-  const MachineProfile machine =
+  MachineProfile machine =
       read_machine_aloud(options.machine, options.ranks, planning.execution, software);
+  set_input(machine, options.input);
   check_output(options.output);
 
   Plan chosen;
@@ -282,6 +290,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
     result = plan(network, options.network.source, options.ranks, machine, planning);
     chosen = options.strategy.empty() ? result->recommended : baseline(options.strategy, *result);
   }
+  if (machine.input) chosen.input = options.input;
   const PlanningResult* shown = options.strategy.empty() && result ? &*result : nullptr;
   const Network planned = network_of(chosen, network);
   if (!options.output.empty())
@@ -322,6 +331,7 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
   add_software(*command, options->software, false);
+  add_input(*command, options->input);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   auto* uniform = command->add_option("--uniform", options->uniform,

@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/plan/plan.hpp"
+#include "report/input_report.hpp"
 #include "report/prediction.hpp"
 
 namespace stratplan {
@@ -16,6 +18,7 @@ struct PredictOptions {
   std::string plan;
   std::string machine = "local";
   std::string software;
+  std::string input;
   bool json = false;
 };
 
@@ -31,7 +34,8 @@ Json layer_to_json(const Layer& layer, const Decomposition& decomposition, const
           {"unmeasured_kernels", kernels.all - kernels.measured}};
 }
 
-Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
+Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction,
+             const std::optional<InputFindings>& input) {
   Json layers = Json::array();
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
     if (planned.network.layer(i).is_data()) continue;
@@ -39,17 +43,19 @@ Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
     layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index],
                                    prediction.layers[index], prediction.layer_kernels[index]));
   }
-  return {{"name", planned.plan.name},
-          {"ranks", planned.plan.ranks},
-          {"software", planned.plan.software},
-          {"predicted_step_seconds", prediction.step.value},
-          {"memory_bytes", prediction.memory.total().value},
-          {"memory", memory_to_json(prediction.memory)},
-          {"memory_reserve_bytes", prediction.reserve.value},
-          {"fit", name_of(prediction.fit())},
-          {"kernels", prediction.kernels.all},
-          {"unmeasured_kernels", prediction.kernels.all - prediction.kernels.measured},
-          {"layers", layers}};
+  Json document = {{"name", planned.plan.name},
+                   {"ranks", planned.plan.ranks},
+                   {"software", planned.plan.software},
+                   {"predicted_step_seconds", prediction.step.value},
+                   {"memory_bytes", prediction.memory.total().value},
+                   {"memory", memory_to_json(prediction.memory)},
+                   {"memory_reserve_bytes", prediction.reserve.value},
+                   {"fit", name_of(prediction.fit())},
+                   {"kernels", prediction.kernels.all},
+                   {"unmeasured_kernels", prediction.kernels.all - prediction.kernels.measured},
+                   {"layers", layers}};
+  if (input) document["input"] = to_json(*input);
+  return document;
 }
 
 Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
@@ -74,22 +80,25 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
 
 constexpr const char* layers_legend =
     R"(Milliseconds, the mean over the ranks. Messages count in full, even beside kernels.
-exchange: halos and redistributions. collective: sums of gradients, statistics and partial results.
+compute: kernels and loads, with what loads wait for samples. exchange: halos and redistributions.
+collective: sums of gradients, statistics and partial results.
 )";
 
 void predict(const PredictOptions& options) {
   PlanAndNetwork planned = read_plan(options.plan);
-  const MachineProfile machine =
-      read_machine_aloud(options.machine, planned.plan, options.software);
+  MachineProfile machine = read_machine_aloud(options.machine, planned.plan, options.software);
+  set_input(machine, options.input, planned.plan, options.plan);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
+  const std::optional<InputFindings> input =
+      input_findings(prediction.programs, machine, prediction.step);
   if (options.json) {
-    fmt::print("{}\n", to_json(planned, prediction).dump());
+    fmt::print("{}\n", to_json(planned, prediction, input).dump());
     return;
   }
   fmt::print("{}{}\n", to_text(layer_table(planned, prediction)), layers_legend);
   fmt::print("step    {} ms predicted, {}, batch {}, run by {}\n", milliseconds(prediction.step),
              counted(planned.plan.ranks, "rank"), planned.network.batch, planned.plan.software);
-  fmt::print("kernels {}\n", kernels_text(prediction.kernels));
+  fmt::print("input   {}\nkernels {}\n", input_text(input), kernels_text(prediction.kernels));
   fmt::print("memory  {} on the rank that needs most{}\n{}", readable(prediction.memory.total()),
              fit_text(prediction.fit(), prediction.reserve),
              to_text(memory_table(prediction.memory, prediction.reserve)));
@@ -104,6 +113,7 @@ void add_predict(CLI::App& program, const CommandLine&) {
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
   add_software(*command, options->software, true);
+  add_input(*command, options->input);
   add_json(*command, options->json);
   command->footer(
       "Examples:\n  stratplan predict plan.json\n  stratplan predict plan.json -m lassen --json");

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/execution_options.hpp"
+#include "cli/input_option.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -23,6 +24,7 @@ struct ScaleOptions {
   std::string ranks;
   std::string machine = "local";
   std::string software = "stratplan";
+  std::string input;
   std::string memory;
   double samples_per_rank = 0;
   bool per_layer = false;
@@ -124,9 +126,10 @@ void scale_and_print(const ScaleOptions& options) {
     check_output(file);
   }
   options.network.read();  // prints the reader's notes and errors once, before any planning
-  const std::vector<MachineProfile> machines = read_machines_aloud(
+  std::vector<MachineProfile> machines = read_machines_aloud(
       options.machine, parse_ranks(options.ranks),
       {.precision = options.execution.precision.precision()}, read_software(options.software));
+  for (MachineProfile& machine : machines) set_input(machine, options.input);
   const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machines));
   Json document = {{"software", machines.front().software.name}, {"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
@@ -163,6 +166,7 @@ void add_scale(CLI::App& program, const CommandLine&) {
       ->required();
   add_machine(*command, options->machine);
   add_software(*command, options->software, false);
+  add_input(*command, options->input);
   add_memory(*command, options->memory);
   options->execution.add(*command);
   command

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/base/assert.hpp"
+#include "model/cost/input_cost.hpp"
 
 namespace stratplan {
 
@@ -48,12 +49,16 @@ struct Place {
 
 class Simulation {
  public:
-  Simulation(const std::vector<Program>& programs, const MachineProfile& machine)
+  /// `waits`: by program, how long its first load waits for its data; may be empty
+  Simulation(const std::vector<Program>& programs, const MachineProfile& machine,
+             std::vector<Seconds> waits = {})
       : programs_(programs),
         concurrent_(programs.front().concurrent_streams),
         issue_(machine.on_gpus() ? machine.software.op.value_or(Seconds{}) : Seconds{}),
         machine_(machine),
+        waits_(std::move(waits)),
         states_(programs.size()) {
+    waits_.resize(programs.size());
     for (std::size_t place = 0; place < programs.size(); ++place)
       place_of_.emplace(programs[place].rank, static_cast<int>(place));
     for (std::size_t place = 0; place < programs.size(); ++place) add_rank(static_cast<int>(place));
@@ -129,6 +134,7 @@ class Simulation {
   const bool concurrent_;
   const Seconds issue_;  ///< GPUs: the host's time per op, which passes beside the kernels
   const MachineProfile& machine_;
+  std::vector<Seconds> waits_;  ///< by program; 0 once the first load has been charged
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
   std::map<Kernel, OpCost> kernel_costs_;
@@ -164,6 +170,8 @@ void Simulation::add_rank(int rank) {
     const Place place{rank, index};
     node(place).cost = price(place);
     node(place).issued = (machine_.step_overhead.median + issue_).value * (index + 1);
+    if (std::holds_alternative<LoadOp>(op(place).body))
+      node(place).cost.seconds += std::exchange(waits_[static_cast<std::size_t>(rank)], {});
     if (const auto* collective = std::get_if<CollectiveOp>(&op(place).body))
       join_meeting(place, *collective);
     if (const auto* exchange = std::get_if<ExchangeOp>(&op(place).body)) {
@@ -325,10 +333,30 @@ Timeline Simulation::timeline() const {
   return result;
 }
 
+/// Simulates steps that follow each other, each of which begins to read the data of a later step
+/// when it loads its own. So the shortest step is that of the slowest reading.
+Timeline simulate_with_input(const std::vector<Program>& programs, const MachineProfile& machine) {
+  const bool ahead = machine.input->prefetch > 0;
+  std::optional<Timeline> alone;
+  if (ahead) alone = Simulation(programs, machine).run();
+  const Seconds work = ahead ? alone->total : Seconds{};
+  Seconds longest{};
+  std::vector<Seconds> waits;
+  for (const Reading& reading : readings(programs, machine)) {
+    longest = std::max(longest, reading.seconds);
+    waits.push_back(std::max(Seconds{}, reading.seconds - work));
+  }
+  if (ahead && longest <= work) return *std::move(alone);
+  Timeline waiting = Simulation(programs, machine, std::move(waits)).run();
+  waiting.total = std::max(waiting.total, longest);
+  return waiting;
+}
+
 }  // namespace
 
 Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) {
-  return Simulation(programs, machine).run();
+  return machine.input ? simulate_with_input(programs, machine)
+                       : Simulation(programs, machine).run();
 }
 
 }  // namespace stratplan

@@ -15,6 +15,8 @@
 // the rank's kernels since its last exchange or collective. Ranks that communicate continue at the
 // expected maximum of their clocks. Source: C. E. Clark, The greatest of a finite set of random
 // variables, Operations Research 9(2), 1961.
+//
+// With MachineProfile::input, the first load of each rank waits for its data (input_cost.hpp).
 #include <vector>
 
 #include "model/cost/op_cost.hpp"
@@ -22,7 +24,8 @@
 
 namespace stratplan {
 
-/// Returns the timeline of one iteration that starts on all ranks at once. Its total is the
+/// Returns the timeline of one iteration that starts on all ranks at once, in the steady state if
+/// the samples are read ahead. Its total is the
 /// expected end of the slowest rank. `programs`: the results of lower(), ascending by rank, for all
 /// ranks or for representative ranks. Partners outside `programs` never make a rank wait. The
 /// simulation takes time in proportion to the number of ops. A deadlock is a bug in lowering, so

@@ -86,7 +86,21 @@ void fill_level(Json& level, const Json& links, const std::string& file,
           fmt::format("expected the key \"{}\", or \"link\" with the name of a link", key));
 }
 
+/// Replaces each level of storage that names a part by the numbers of that part.
+void fill_storage(Json& storage, const std::string& file) {
+  Json parts;
+  for (const auto& [key, level] : storage.items()) {
+    if (!level.is_string()) continue;
+    if (parts.is_null()) parts = parts_of("storage");
+    level = find_part(parts, level.get<std::string>(), "storage", file, "/storage/" + key);
+  }
+}
+
 }  // namespace
+
+Json read_storage_document(const std::string& name) {
+  return find_part(parts_of("storage"), name, "storage", name, "");
+}
 
 Json read_device_document(const std::string& name) {
   return device_part(parts_of("devices"), name, name);
@@ -101,6 +115,7 @@ Json with_parts(Json document, const std::string& file) {
   const Json links = linked ? parts_of("links") : Json::object();
   for (std::size_t i = 0; i < document.at("levels").size(); ++i)
     fill_level(document["levels"][i], links, file, fmt::format("/levels/{}", i));
+  if (document.contains("storage")) fill_storage(document["storage"], file);
   return document;
 }
 

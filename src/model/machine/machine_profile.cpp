@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "model/base/assert.hpp"
@@ -120,6 +121,14 @@ std::size_t MachineProfile::meeting_level(const std::vector<int>& members, int r
 bool MachineProfile::on_gpus() const {
   return (device.units > 0 && device.vector_width == 0) ||
          (!levels.empty() && levels.back().name == "gpu");
+}
+
+int MachineProfile::ranks_per_node(int ranks) const {
+  const auto nodes = std::ranges::find(levels, "node", &Level::name);
+  if (nodes == levels.end()) return ranks;
+  const Topology groups = placement(ranks);
+  return std::accumulate(groups.begin() + (nodes - levels.begin()) + 1, groups.end(), 1,
+                         std::multiplies<>());
 }
 
 std::string MachineProfile::fingerprint() const {
@@ -314,6 +323,7 @@ Json to_json(const MachineProfile& machine) {
     json["software"][name] = to_json(constants);
   if (machine.drift) json["drift"] = to_json(*machine.drift);
   if (!machine.interference.empty()) json["interference"] = to_json(machine.interference);
+  for (const Storage& storage : machine.storage) json["storage"][storage.name] = to_json(storage);
   return json;
 }
 
@@ -355,6 +365,10 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
     machine.drift = drift_from(*drift);
   if (const auto interference = document.find("interference"); interference != document.end())
     machine.interference = interference_from(*interference);
+  if (const auto storage = document.find("storage"); storage != document.end())
+    for (const std::string_view name : storage_level_names)
+      if (const auto level = storage->find(name); level != storage->end())
+        machine.storage.push_back(storage_from(*level, std::string(name)));
   machine.assumed |= machine.measured_ranks == 0 && machine.kernels.empty() &&
                      machine.collectives.empty() && machine.exchanges.empty() &&
                      machine.one_way.points.empty() && machine.both_ways.points.empty();

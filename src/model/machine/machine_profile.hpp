@@ -13,6 +13,7 @@
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
 #include "model/machine/software.hpp"
+#include "model/machine/storage.hpp"
 #include "model/partition/process_grid.hpp"
 #include "model/partition/program/kernel.hpp"
 #include "model/partition/program/program.hpp"
@@ -154,6 +155,10 @@ struct MachineProfile {
   std::map<std::string, HostConstants> calibrated{};  ///< by Software::name
   /// the fingerprint of the machine as its file states it, if with_software() changed its numbers
   std::optional<std::string> stated_fingerprint{};
+  std::vector<Storage> storage;  ///< the levels that are stated, in the order of their names
+  /// how the job reads its samples; nothing: predictions leave out the time of reading. No part of
+  /// machine.json.
+  std::optional<InputPipeline> input{};
   Provenance provenance;
   /// Returns the scratch memory of an unmeasured kernel, as reported by the implementation that
   /// would run. The function is empty if no such implementation is available here. Unmeasured
@@ -176,6 +181,9 @@ struct MachineProfile {
   Topology placement(int ranks) const;
   /// Index of the innermost level at which one group holds all `members` of a job of `ranks` ranks.
   std::size_t meeting_level(const std::vector<int>& members, int ranks) const;
+  /// The number of ranks of a job of `ranks` ranks on one node. A machine whose levels name no
+  /// "node" is one node.
+  int ranks_per_node(int ranks) const;
   /// A hash of the profile's file without the provenance, as 16 hexadecimal digits.
   std::string fingerprint() const;
 };

@@ -168,6 +168,7 @@ class Reader {
       plan_.machine_fingerprint = document_["machine"].value("fingerprint", std::string());
     }
     plan_.software = document_.value("software", plan_.software);
+    plan_.input = document_.value("input", std::string());
     plan_.adjustments = document_.value("adjustments", std::vector<std::string>());
     if (document_.contains("prediction")) {
       plan_.prediction = {{document_["prediction"]["step_seconds"].get<double>()},
@@ -389,6 +390,7 @@ Json to_json(const Plan& plan, const Network& network, const Provenance& provena
     document["machine"] = {{"name", plan.machine_name}, {"fingerprint", plan.machine_fingerprint}};
   }
   document["software"] = plan.software;
+  if (!plan.input.empty()) document["input"] = plan.input;
   Json& layers = document["layers"] = Json::object();
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     if (!network.layers[i].is_data()) {

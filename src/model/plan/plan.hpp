@@ -34,6 +34,7 @@ struct Plan {
   std::string machine_name;
   std::string machine_fingerprint;
   std::string software = "stratplan";  ///< name of the software that runs the plan
+  std::string input;                   ///< as --input says it; empty: the prediction has no input
   LayerDecompositions layers;          ///< per layer of the network
   std::vector<std::string>
       adjustments;  ///< "fc: H2 -> R2: ..." where the requested decomposition was illegal

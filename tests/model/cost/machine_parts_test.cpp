@@ -98,10 +98,40 @@ TEST(ShippedMachines, AreAssumedAndEveryNumberHasItsSource) {
     expect_sources(document.at("device"), name + " device");
     for (const Json& level : document.at("levels"))
       expect_sources(level, name + " level " + level.at("name").get<std::string>());
+    const Json storage = document.value("storage", Json::object());
+    for (const auto& [key, level] : storage.items())
+      expect_sources(level, name + " storage " + key);
     EXPECT_EQ(to_json(machine_from_json(to_json(read_machine(name)), name)),
               to_json(read_machine(name)))
         << name;
   }
+}
+
+TEST(ShippedStorage, EveryNumberHasItsSource) {
+  const std::vector<std::string> names = part_names("storage");
+  EXPECT_FALSE(names.empty());
+  for (const std::string& name : names) expect_sources(read_storage_document(name), name);
+}
+
+TEST(MachineParts, ALevelOfStorageMayNameAShippedOne) {
+  Json document = cluster_of_ten_lines();
+  document["storage"] = {{"nvme", "samsung-980-pro"},
+                         {"memory", {{"capacity_bytes", 256000000000}}}};
+  validate_json(document, "machine", "mine.json");
+  const Json complete = with_parts(document, "mine.json");
+  validate_json(complete, "machine", "mine.json");
+  EXPECT_EQ(with_parts(complete, "mine.json"), complete);
+  const MachineProfile machine = machine_from_json(complete, "mine.json");
+  ASSERT_EQ(machine.storage.size(), 2u);
+  EXPECT_EQ(machine.storage[0].name, "memory");
+  EXPECT_EQ(machine.storage[0].capacity.value, 256000000000);
+  EXPECT_EQ(machine.storage[1].name, "nvme");
+  EXPECT_DOUBLE_EQ(machine.storage[1].node_bytes_per_s,
+                   read_storage("samsung-980-pro").node_bytes_per_s);
+  document["storage"]["nvme"] = "samsung-980";
+  EXPECT_THAT(test::message_of<InputError>([&] { with_parts(document, "mine.json"); }),
+              HasSubstr("mine.json: at /storage/nvme: unknown storage \"samsung-980\" (did you "
+                        "mean \"samsung-980-pro\"?)"));
 }
 
 TEST(ShippedMachines, RacksOfAbciShareAThirdOfTheirNodesBandwidth) {

@@ -93,6 +93,7 @@ TEST(MachineJson, RoundTripsAndSatisfiesItsSchema) {
   MachineProfile machine = full_machine();
   machine.drift = Drift{.ratio = 1.25, .least = 1.125, .most = 1.5, .kernels = 8, .even = false};
   machine.kernels.at("fill bytes8").drift = 1.5;
+  machine.storage = {{"nvme", 1e9, 2e9, 3e9, {1e-4}, 5000, {1 << 30}}};
   const Json document = to_json(machine);
   validate_json(document, "machine", "test");
   const MachineProfile again = machine_from_json(Json::parse(document.dump()), "test");
@@ -100,6 +101,7 @@ TEST(MachineJson, RoundTripsAndSatisfiesItsSchema) {
   EXPECT_EQ(again.kernels.at("fill bytes8").implementation, "test");
   EXPECT_EQ(again.one_way.points[0].second.median.value, 1.0 / 3);
   EXPECT_EQ(again.drift, machine.drift);
+  EXPECT_EQ(document.at("storage").at("nvme").size(), 6u);
   EXPECT_EQ(again.kernels.at("fill bytes8").drift, 1.5);
 }
 
