@@ -10,7 +10,6 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
-#include "model/base/system/file.hpp"
 #include "model/plan/timings.hpp"
 #include "planner/anchors.hpp"
 

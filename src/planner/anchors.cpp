@@ -82,7 +82,7 @@ MachineProfile with_constants(MachineProfile machine, const HostConstants& const
 /// more contractions have of it, and the time to issue an op.
 using Logarithms = std::array<double, 3>;
 constexpr Logarithms deviations{0.693, 0.262, 1.1};  // log 2, log 1.3, log 3
-constexpr double step_deviation = 0.05;
+constexpr double step_deviation = 0.02;
 
 HostConstants moved(const HostConstants& before, const Logarithms& by) {
   HostConstants after = before;

@@ -38,7 +38,7 @@ struct AnchorFit {
 /// Fits the constants of the anchors' software on `machine`. Requires that all anchors are of one
 /// software. Minimizes the squared logarithms of predicted / measured steps, plus the squared
 /// distances of the constants' logarithms from their values before, each divided by its standard
-/// deviation: 5 % for a step, a factor of 2 for what both kinds of kernels share, 1.3 for their
+/// deviation: 2 % for a step, a factor of 2 for what both kinds of kernels share, 1.3 for their
 /// difference, and 3 for the time to issue an op. So one anchor scales all kernels alike, and more
 /// anchors tell the constants apart. Constants that are zero, or that no step depends on, stay.
 AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& machine);

@@ -17,8 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_a_file(const std::string& source) {
-  return source == "-" || source.find('/') != std::string::npos ||
-         fs::path(source).has_extension() || fs::is_regular_file(source);
+  return source == "-" || source.find('/') != std::string::npos || fs::path(source).has_extension();
 }
 
 std::string software_file(const std::string& source) {
@@ -158,7 +157,7 @@ Software software_from_json(const Json& document, const std::string& file) {
 }
 
 Software read_software(const std::string& source) {
-  if (source == Software().name && !fs::is_regular_file(source)) return {};
+  if (source == Software().name) return {};
   const std::string file = software_file(source);
   return software_from_json(read_document(file, "software"), file);
 }

@@ -84,7 +84,8 @@ std::string kept_key(const Kernel& kernel);
 /// Returns what the software keeps of this kernel: the rule of its function, else that of its kind.
 KeptOperands kept_of(const Software& software, const Kernel& kernel);
 
-/// Reads a software. `source` is a path or the name of a shipped software (software/). Throws
+/// Reads a software. `source` is the name of a shipped software (software/), or a path: a text with
+/// a slash or an extension. Throws
 /// InputError if the file is unreadable or malformed, or if the name is unknown.
 Software read_software(const std::string& source);
 Software software_from_json(const Json& document, const std::string& file);

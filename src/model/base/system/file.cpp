@@ -1,12 +1,18 @@
 // Writes documents that satisfy their schemas, and finds the program's own folders.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 
 #include "build_info.hpp"
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/regular_file.hpp"
 
 namespace stratplan {
 namespace {
