@@ -111,22 +111,23 @@ double misfit(const std::vector<Anchor>& anchors, const std::vector<Pieces>& pie
   return sum;
 }
 
-/// Moves one logarithm at a time up or down, in ever smaller steps, while the misfit falls.
+/// Moves the logarithms to the best of their 26 neighbours, in ever smaller steps, while the misfit
+/// falls. Neighbours along diagonals matter, since the constants of kernels trade off.
 Logarithms least_misfit(const std::function<double(const Logarithms&)>& misfit_of) {
   Logarithms best{};
   double least = misfit_of(best);
   for (double step = 0.5; step > 1e-4; step /= 2) {
     for (bool better = true; better;) {
       better = false;
-      for (std::size_t i = 0; i < best.size(); ++i) {
-        for (const double by : {step, -step}) {
-          Logarithms tried = best;
-          tried[i] += by;
-          if (const double found = misfit_of(tried); found < least) {
-            least = found;
-            best = tried;
-            better = true;
-          }
+      const Logarithms middle = best;
+      for (int neighbour = 0; neighbour < 27; ++neighbour) {
+        const Logarithms tried{middle[0] + step * (neighbour % 3 - 1),
+                               middle[1] + step * (neighbour / 3 % 3 - 1),
+                               middle[2] + step * (neighbour / 9 - 1)};
+        if (const double found = misfit_of(tried); found < least) {
+          least = found;
+          best = tried;
+          better = true;
         }
       }
     }
