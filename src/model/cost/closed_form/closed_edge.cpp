@@ -163,31 +163,27 @@ class ClosedEdge::Fixed {
     Choice choice(edge_.cut_, false);
     const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
     Meeting all = terms(terms_inside);
-    bool nested = true;
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::uint16_t number = rows_[i][other.digits[table.axis]];
       if (table.plain) {
         all *= meetings_[number];
-        nested = nested && meetings_[number].common > 0;
         continue;
       }
       const Table::Met& met = table.met[number];
-      nested = nested && !met.apart && met.meeting.common > 0;
       all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
                  ? met.meeting
                  : choice.along(unknown, blocks(table, other.kind));
     }
     const bool exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
     return prices.seconds(edge_.rates_, edge_.groups_, all, choice,
-                          {nested, exact, static_cast<float>(terms_inside)}) *
+                          {exact, static_cast<float>(terms_inside)}) *
            edge_.passes_;
   }
 
   /// A lower bound of seconds() over all other ends of this kind.
   double least(const EdgePrices& prices, int other_kind) const {
     Choice choice(edge_.cut_, true);
-    bool nested = true;
     Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
                               : end_.terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
@@ -195,11 +191,9 @@ class ClosedEdge::Fixed {
       const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
       const Meeting& best = meetings_[best_rows_[i][place]];
       const AxisReading::Along& of_kinds = blocks(table, other_kind);
-      nested = nested && (best.common > 0 || !of_kinds.known);
       all *= of_kinds.plain ? best : choice.along(best, of_kinds);
     }
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, {.nested = nested}) *
-           edge_.passes_;
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, {}) * edge_.passes_;
   }
 
  private:

@@ -163,6 +163,7 @@ inline bool Choice::takes_apart(float own_forward, float own_backward) {
 }
 
 inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) {
+  const bool nested = meeting.nested;
   if (!blocks.known || (at_best_ && cut_ > most_apart)) meeting = unknown;
   const bool apart =
       meeting.common == 0 && takes_apart(blocks.forward.own_apart, blocks.backward.own_apart);
@@ -178,6 +179,7 @@ inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) 
   meeting.near_homes = meeting.near_homes * home.counted + home.more;
   meeting.near_wanted = std::min(1.0F, std::max(meeting.near_wanted * wanted.times, wanted.floor));
   meeting.near_readers = meeting.near_readers * wanted.counted + wanted.more;
+  meeting.nested = nested;
   return meeting;
 }
 
@@ -197,7 +199,6 @@ class EdgePrices {
              const EdgeCopies& copies);
   /// How the ends lie on the ranks.
   struct Lying {
-    bool nested = true;  ///< whether the common part along each axis is not empty on any rank
     /// whether `met` is exact; else it has upper bounds
     bool exact = false;
     float terms_inside = 1;  ///< EndSpace::End::terms_inside
@@ -331,7 +332,7 @@ inline float EdgePrices::seconds(const EdgeRates& rates, const GroupRates& group
                                    met.near_home * forward_.chosen.elements),
         backward = backward_.seconds(rates, any, choice.own_backward(met.common), met.near_readers,
                                      met.near_wanted * held_);
-  if (!lying.nested) return forward + backward;
+  if (!met.nested) return forward + backward;
   constexpr float rounding = 1e-3F;
   forward = std::min(forward, gathered(rates, groups, met.near_homes + rounding));
   // Ranks that sum the terms of a block hold all its home blocks, so also those that are near.
