@@ -33,15 +33,15 @@ std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::s
   return found;
 }
 
-/// By kind, whether several of the ranks have the same block and contribute the same term.
-std::vector<char> copies(const std::vector<EndSpace::Kind>& kinds, int ranks) {
-  std::vector<char> several;
+/// By kind, the number of ranks that have the same block.
+std::vector<float> copies(const std::vector<EndSpace::Kind>& kinds, int ranks) {
+  std::vector<float> equal;
   for (const EndSpace::Kind& kind : kinds) {
-    int different = kind.terms;
-    for (const int parts : kind.parts) different *= parts;
-    several.push_back(different < ranks ? 1 : 0);
+    int blocks = 1;
+    for (const int parts : kind.parts) blocks *= parts;
+    equal.push_back(static_cast<float>(ranks / blocks));
   }
-  return several;
+  return equal;
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
     products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
   return EdgePrices(rates_, groups_, products,
                     {static_cast<float>(wanted_.kinds[at(wanted_kind)].terms),
-                     home_copies_[at(home_kind)] != 0, wanted_copies_[at(wanted_kind)] != 0});
+                     home_copies_[at(home_kind)], wanted_copies_[at(wanted_kind)]});
 }
 
 /// Prices the pairs of one fixed end and any end of the edge's other side.

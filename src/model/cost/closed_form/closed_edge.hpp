@@ -65,11 +65,10 @@ class ClosedEdge {
   const GroupRates& groups_;
   Side home_, wanted_;
   double passes_;
-  std::vector<Table> tables_;  ///< one per axis that some end splits
-  int cut_ = 0;                ///< number of tables_ that are not plain
-  /// By kind: whether the grids have more ranks than different blocks, and terms of their gradients.
-  std::vector<char> home_copies_, wanted_copies_;
-  AxisReading::Sizes whole_sizes_;  ///< product over the axes that no end splits
+  std::vector<Table> tables_;                       ///< one per axis that some end splits
+  int cut_ = 0;                                     ///< number of tables_ that are not plain
+  std::vector<float> home_copies_, wanted_copies_;  ///< by kind: ranks that have the same block
+  AxisReading::Sizes whole_sizes_;                  ///< product over the axes that no end splits
 };
 
 }  // namespace stratplan

@@ -183,11 +183,11 @@ inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) 
   return meeting;
 }
 
-/// How many ranks hold equal parts of an edge's tensor at both ends.
+/// How many ranks hold equal parts of an edge's tensor.
 struct EdgeCopies {
-  float terms = 1;      ///< number of ranks that contribute to the same block's gradient
-  bool home = false;    ///< whether several ranks own the same home block
-  bool wanted = false;  ///< whether several ranks have the same gradient of a wanted block
+  float terms = 1;   ///< number of ranks that contribute to the same block's gradient
+  float home = 1;    ///< number of ranks that own the same home block
+  float wanted = 1;  ///< number of ranks that read the same wanted block
 };
 
 /// A lower bound of an edge's cost, from the numbers of parts of both ends along each axis. The
@@ -225,6 +225,8 @@ class EdgePrices {
     Amount chosen, least;  ///< for the chosen rank, and the least for any rank
     float own;
   };
+  static float gathering(const GroupRates& groups, float tiles, float copies, float near,
+                         float elements);
   /// Upper limits of a direction's bound: infinity if no collectives make its transfers.
   float gathered(const EdgeRates& rates, const GroupRates& groups, float near) const;
   float summed(const EdgeRates& rates, const GroupRates& groups, float near) const;
@@ -295,13 +297,21 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
            std::min(least_of(backward_), summed(rates, groups, near));
 }
 
-/// Where several ranks own a home block, all of them may gather together, so any number of members
-/// may be near.
+/// Of several ranks with the same tile, each gathers with others, or all of them gather together if
+/// they are near to each other and no other tile is near.
+inline float EdgePrices::gathering(const GroupRates& groups, float tiles, float copies, float near,
+                                   float elements) {
+  const float apart = groups.seconds(Collective::AllGather, tiles, near, elements);
+  return copies <= 1 ? apart
+                     : std::min(apart, groups.seconds(Collective::AllGather, tiles * copies, copies,
+                                                      elements));
+}
+
 inline float EdgePrices::gathered(const EdgeRates& rates, const GroupRates& groups,
                                   float near) const {
-  constexpr float none = std::numeric_limits<float>::infinity();
-  if (!holds(AxisReading::Sizes::HomeTiles) || homes_ <= 1) return none;
-  return groups.seconds(Collective::AllGather, homes_, copies_.home ? none : near, wanted_) +
+  if (!holds(AxisReading::Sizes::HomeTiles) || homes_ <= 1)
+    return std::numeric_limits<float>::infinity();
+  return gathering(groups, homes_, copies_.home, near, wanted_) +
          packing(rates, AxisReading::Sizes::HomeInPlace, homes_, wanted_);
 }
 
@@ -316,8 +326,7 @@ inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups
            packing(rates, AxisReading::Sizes::HomeInPlace, homes_, wanted_);
   }
   if (!holds(AxisReading::Sizes::WantedTiles) || readers_ <= 1) return none;
-  const bool any = copies_.terms > 1 || copies_.wanted;
-  const float gather = groups.seconds(Collective::AllGather, readers_, any ? none : near, held_) +
+  const float gather = gathering(groups, readers_, copies_.wanted, near, held_) +
                        packing(rates, AxisReading::Sizes::WantedInPlace, readers_, held_);
   return copies_.terms == 1
              ? gather
