@@ -177,17 +177,35 @@ std::optional<std::map<int, Copies>> copies_by_union(const Tiling& tiling, int r
   return by_union;
 }
 
-/// Whether the copies of each tile lie nearer to each other than to those of other tiles, so that
-/// data of other tiles would reach each copy from afar.
-bool copies_are_near(const Copies& copies, const ProcessGrid& grid) {
-  int near = grid.levels(), far = 0;
-  for (std::size_t tile = 0; tile < copies.size(); ++tile) {
-    near = std::min(near, grid.common_levels(copies[tile].front(), copies[tile].back()));
+/// Returns the copies of each tile that lie nearer to each other than to any other tile, so that
+/// data of other tiles reach all of them from afar. The copies are those near to `rank`, or as near
+/// to its copies as those of its own tile. Each has one copy per tile if copies are not near.
+Copies near_copies(const Copies& copies, const ProcessGrid& grid, int rank, bool together) {
+  // The most levels that different tiles share. Without `together`, no copies share more.
+  int far = together ? 0 : grid.levels();
+  for (std::size_t tile = 1; together && tile < copies.size(); ++tile)
     for (std::size_t other = 0; other < tile; ++other)
-      for (const int rank : copies[other])
-        far = std::max(far, grid.common_levels(rank, copies[tile].front()));
+      for (const int holder : copies[other])
+        far = std::max(far, grid.common_levels(holder, copies[tile].front()));
+  // By tile, runs of copies that share more levels.
+  std::vector<std::vector<std::vector<int>>> clusters;
+  std::size_t own = 0;
+  for (const std::vector<int>& holders : copies) {
+    std::vector<std::vector<int>>& runs = clusters.emplace_back();
+    for (const int holder : holders) {
+      if (runs.empty() || grid.common_levels(runs.back().front(), holder) <= far)
+        runs.emplace_back();
+      runs.back().push_back(holder);
+      if (holder == rank) own = runs.size() - 1;
+    }
   }
-  return far < near;
+  Copies near;
+  for (const auto& runs : clusters) {
+    if (runs.size() != clusters.front().size() || runs[own].size() != runs.front().size())
+      return near_copies(copies, grid, rank, false);
+    near.push_back(runs[own]);
+  }
+  return near;
 }
 
 /// Returns a collective over ranks of the job, given with their parts.
@@ -203,28 +221,21 @@ GroupMove move_over(Collective op, std::vector<std::pair<int, TilePart>> members
 }
 
 /// Gathers the tiles of the rank's union. Where a tile has several copies, each of them gathers the
-/// union with ranks that hold one copy of each other tile. Where its copies lie near to each other,
-/// all copies gather together and each brings a part of the tile, so that each byte comes from afar
-/// once.
+/// union with ranks that hold one copy of each other tile. Copies that are near to each other gather
+/// together, and each brings a part of the tile. So each byte comes from afar once.
 GroupMove gather(const Tiling& tiling, const Copies& copies, const Distribution& home, int rank) {
-  const auto count = std::ssize(copies.front());
-  std::ptrdiff_t own = 0;
-  for (const std::vector<int>& holders : copies)
-    if (const auto found = std::ranges::find(holders, rank); found != holders.end())
-      own = found - holders.begin();
-  const auto has_parts = [&](const std::vector<int>& holders) {
-    return tiling.tile(holders.front()).elements() >= count;
-  };
-  const bool together = count > 1 && copies_are_near(copies, home.grid) && home.ranks == Ranks() &&
-                        std::ranges::all_of(copies, has_parts);
+  const std::size_t count = copies.front().size();
+  const bool together = count > 1 && home.ranks == Ranks() &&
+                        std::ranges::all_of(copies, [&](const std::vector<int>& holders) {
+                          return tiling.tile(holders.front()).elements() >= std::ssize(holders);
+                        });
   std::vector<std::pair<int, TilePart>> members;
-  for (const std::vector<int>& holders : copies)
-    for (std::ptrdiff_t copy = together ? 0 : own; copy < (together ? count : own + 1); ++copy) {
-      const int holder = holders[static_cast<std::size_t>(copy)];
-      const Region tile = tiling.tile(holder);
+  for (const std::vector<int>& holders : near_copies(copies, home.grid, rank, together))
+    for (std::size_t copy = 0; copy < holders.size(); ++copy) {
+      const Region tile = tiling.tile(holders[copy]);
       const Interval run =
-          together ? block(tile.elements(), count, copy) : Interval{0, tile.elements()};
-      members.emplace_back(home.ranks.of_job(holder), TilePart{tile, run});
+          block(tile.elements(), std::ssize(holders), static_cast<std::int64_t>(copy));
+      members.emplace_back(home.ranks.of_job(holders[copy]), TilePart{tile, run});
     }
   return move_over(Collective::AllGather, std::move(members), tiling.all(rank));
 }

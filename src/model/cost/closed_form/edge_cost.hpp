@@ -297,14 +297,12 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
            std::min(least_of(backward_), summed(rates, groups, near));
 }
 
-/// Of several ranks with the same tile, each gathers with others, or all of them gather together if
-/// they are near to each other and no other tile is near.
+/// Of several ranks with the same tile, each gathers with others, or those that are near to each
+/// other gather together.
 inline float EdgePrices::gathering(const GroupRates& groups, float tiles, float copies, float near,
                                    float elements) {
   const float apart = groups.seconds(Collective::AllGather, tiles, near, elements);
-  return copies <= 1 ? apart
-                     : std::min(apart, groups.seconds(Collective::AllGather, tiles * copies, copies,
-                                                      elements));
+  return copies <= 1 ? apart : std::min(apart, groups.gather_together(tiles, copies, elements));
 }
 
 inline float EdgePrices::gathered(const EdgeRates& rates, const GroupRates& groups,

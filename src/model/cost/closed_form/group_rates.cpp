@@ -30,6 +30,28 @@ GroupRates::GroupRates(int ranks, const MachineProfile& machine, DataType type) 
         line.element = std::min(line.element, lines_[near - 1][op].element);
       }
   }
+  add_together(ranks);
+}
+
+void GroupRates::add_together(int ranks) {
+  together_.resize(lines_.size());
+  for (int tiles = 2; tiles <= ranks; ++tiles) {
+    const int row = row_of_[static_cast<std::size_t>(tiles)];
+    for (int copies = 2; row >= 0 && copies <= ranks / tiles; ++copies) {
+      const int members =
+          row_of_[static_cast<std::size_t>(tiles) * static_cast<std::size_t>(copies)];
+      if (members < 0) continue;
+      const auto near = static_cast<float>(copies);
+      const Line& line =
+          lines_[place(members, near)][static_cast<std::size_t>(Collective::AllGather)];
+      // It also counts for all greater numbers of copies.
+      for (std::size_t at = place(row, near); at < place(row, static_cast<float>(innermost_)) + 1;
+           ++at) {
+        together_[at].start = std::min(together_[at].start, line.start);
+        together_[at].element = std::min(together_[at].element, line.element);
+      }
+    }
+  }
 }
 
 /// Adds the shapes of groups of `members` ranks, given their members inside `level`. A group that
