@@ -184,8 +184,10 @@ class ClosedEdge::Fixed {
   /// A lower bound of seconds() over all other ends of this kind.
   double least(const EdgePrices& prices, int other_kind) const {
     Choice choice(edge_.cut_, true);
-    Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
-                              : end_.terms_inside);
+    const int terms_inside =
+        home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
+              : end_.terms_inside;
+    Meeting all = terms(terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
@@ -193,7 +195,9 @@ class ClosedEdge::Fixed {
       const AxisReading::Along& of_kinds = blocks(table, other_kind);
       all *= of_kinds.plain ? best : choice.along(best, of_kinds);
     }
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, {}) * edge_.passes_;
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice,
+                          {false, static_cast<float>(terms_inside)}) *
+           edge_.passes_;
   }
 
  private:

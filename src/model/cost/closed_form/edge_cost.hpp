@@ -201,7 +201,7 @@ class EdgePrices {
   struct Lying {
     /// whether `met` is exact; else it has upper bounds
     bool exact = false;
-    float terms_inside = 1;  ///< EndSpace::End::terms_inside
+    float terms_inside = 1;  ///< the number by which near_wanted and near_readers are multiplied
   };
   /// `met`: the meetings multiplied over all axes. Its near_wanted and near_readers are also
   /// multiplied by the number of terms in each innermost group.
@@ -229,7 +229,8 @@ class EdgePrices {
                          float elements);
   /// Upper limits of a direction's bound: infinity if no collectives make its transfers.
   float gathered(const EdgeRates& rates, const GroupRates& groups, float near) const;
-  float summed(const EdgeRates& rates, const GroupRates& groups, float near) const;
+  float summed(const EdgeRates& rates, const GroupRates& groups, float near_terms,
+               float near) const;
   bool holds(AxisReading::Sizes::Tiles what) const { return (tiles_ & what) != 0; }
   /// The least time in which `tiles` are packed or unpacked.
   float packing(const EdgeRates& rates, AxisReading::Sizes::Tiles in_place, float tiles,
@@ -294,7 +295,7 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
   };
   const auto near = static_cast<float>(rates.innermost);
   least_ = std::min(least_of(forward_), gathered(rates, groups, near)) +
-           std::min(least_of(backward_), summed(rates, groups, near));
+           std::min(least_of(backward_), summed(rates, groups, near, near));
 }
 
 /// Of several ranks with the same tile, each gathers with others, or those that are near to each
@@ -313,14 +314,14 @@ inline float EdgePrices::gathered(const EdgeRates& rates, const GroupRates& grou
          packing(rates, AxisReading::Sizes::HomeInPlace, homes_, wanted_);
 }
 
-inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups,
+inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups, float near_terms,
                                 float near) const {
   constexpr float none = std::numeric_limits<float>::infinity();
   if (copies_.terms > 1 && holds(AxisReading::Sizes::HomeTiles)) {
     if (static_cast<int>(copies_.terms) % static_cast<int>(homes_) != 0) return none;
     if (homes_ < copies_.terms)
-      return groups.seconds(Collective::AllReduce, copies_.terms, near, wanted_);
-    return groups.seconds(Collective::ReduceScatter, homes_, near, wanted_) +
+      return groups.seconds(Collective::AllReduce, copies_.terms, near_terms, wanted_);
+    return groups.seconds(Collective::ReduceScatter, homes_, near_terms, wanted_) +
            packing(rates, AxisReading::Sizes::HomeInPlace, homes_, wanted_);
   }
   if (!holds(AxisReading::Sizes::WantedTiles) || readers_ <= 1) return none;
@@ -328,7 +329,7 @@ inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups
                        packing(rates, AxisReading::Sizes::WantedInPlace, readers_, held_);
   return copies_.terms == 1
              ? gather
-             : gather + groups.seconds(Collective::AllReduce, copies_.terms, near, wanted_);
+             : gather + groups.seconds(Collective::AllReduce, copies_.terms, near_terms, wanted_);
 }
 
 inline float EdgePrices::seconds(const EdgeRates& rates, const GroupRates& groups,
@@ -342,11 +343,13 @@ inline float EdgePrices::seconds(const EdgeRates& rates, const GroupRates& group
   if (!met.nested) return forward + backward;
   constexpr float rounding = 1e-3F;
   forward = std::min(forward, gathered(rates, groups, met.near_homes + rounding));
-  // Ranks that sum the terms of a block hold all its home blocks, so also those that are near.
-  const bool sums = !lying.exact || homes_ == 1 || copies_.terms == 1 ||
-                    !holds(AxisReading::Sizes::HomeTiles) ||
-                    met.near_homes <= lying.terms_inside + rounding;
-  if (sums) backward = std::min(backward, summed(rates, groups, met.near_readers + rounding));
+  // The ranks that sum a block's terms hold all its home blocks, near ones and far ones.
+  const bool sums = !lying.exact || copies_.terms == 1 || !holds(AxisReading::Sizes::HomeTiles) ||
+                    (met.near_homes <= lying.terms_inside + rounding &&
+                     homes_ * lying.terms_inside <= copies_.terms * met.near_homes + rounding);
+  if (sums)
+    backward = std::min(backward, summed(rates, groups, lying.terms_inside + rounding,
+                                         met.near_readers / lying.terms_inside + rounding));
   return forward + backward;
 }
 
