@@ -183,10 +183,16 @@ std::optional<std::map<int, Copies>> copies_by_union(const Tiling& tiling, int r
 Copies near_copies(const Copies& copies, const ProcessGrid& grid, int rank, bool together) {
   // The most levels that different tiles share. Without `together`, no copies share more.
   int far = together ? 0 : grid.levels();
-  for (std::size_t tile = 1; together && tile < copies.size(); ++tile)
-    for (std::size_t other = 0; other < tile; ++other)
-      for (const int holder : copies[other])
-        far = std::max(far, grid.common_levels(holder, copies[tile].front()));
+  if (together) {
+    // Of all ranks, neighbours in ascending order share most levels.
+    std::vector<std::pair<int, std::size_t>> members;  // rank, tile
+    for (std::size_t tile = 0; tile < copies.size(); ++tile)
+      for (const int holder : copies[tile]) members.emplace_back(holder, tile);
+    std::ranges::sort(members);
+    for (std::size_t i = 1; i < members.size(); ++i)
+      if (members[i].second != members[i - 1].second)
+        far = std::max(far, grid.common_levels(members[i].first, members[i - 1].first));
+  }
   // By tile, runs of copies that share more levels.
   std::vector<std::vector<std::vector<int>>> clusters;
   std::size_t own = 0;
