@@ -12,12 +12,12 @@ namespace stratplan {
 namespace {
 
 /// Times the forward phase of one layer and of the edges that lead to it, on one rank, without
-/// other layers. Kernels run one after the other. Messages overlap with kernels until an op reads
-/// the messages.
+/// other layers. Kernels run one after the other. An edge's messages and collectives overlap with
+/// kernels until an op reads what they bring.
 class LayerClock {
  public:
   void add(const Op& op, Seconds cost) {
-    if (std::holds_alternative<ExchangeOp>(op.body)) {
+    if (op.producer >= 0 && communicates(op)) {
       arriving_ = op.writes;
       arrived_ = now_ + cost;
       return;

@@ -39,7 +39,7 @@ std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs,
       if (steps[s].layer < 0) continue;
       LayerTimes& times = result[static_cast<std::size_t>(steps[s].layer)];
       const Seconds share = durations[rank][s] / static_cast<double>(programs.size());
-      if (std::holds_alternative<ExchangeOp>(steps[s].body)) {
+      if (steps[s].producer >= 0 && communicates(steps[s])) {
         times.exchange += share;
       } else if (std::holds_alternative<CollectiveOp>(steps[s].body)) {
         times.collective += share;

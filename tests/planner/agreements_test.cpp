@@ -72,7 +72,7 @@ std::vector<SharingCase> sharing_cases() {
       {"recursive, many samples", recursive(16), 2, small_machine(), false},
       {"recursive, one sample", recursive(1), 4, small_machine(1e12, 1e-9), true},
       {"siamese", siamese(1), 4, small_machine(1e12, 1e-9), true},
-      {"siamese, many samples", siamese(16), 4, small_machine(), false},
+      {"siamese, many samples", siamese(64), 4, small_machine(), false},
       {"tied", tied(1), 4, small_machine(1e12, 1e-9), true},
   };
 }

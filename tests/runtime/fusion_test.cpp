@@ -1,6 +1,7 @@
 // Fused layers give the same numbers as separate layers: bit for bit on the reference backend,
 // within the tolerance on others.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <set>
 
@@ -58,6 +59,12 @@ void expect_identical(const std::vector<NamedTensor>& a, const std::vector<Named
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].values, b[i].values) << a[i].name;
 }
 
+/// A fusion changes when its edges' collectives are issued.
+CommunicationCounts sorted(CommunicationCounts counts) {
+  std::ranges::sort(counts.collectives);
+  return counts;
+}
+
 /// Returns the distinct plans with one grid for all layers, on up to four ranks, and some on six.
 std::vector<LayerDecompositions> plans(const Network& network) {
   std::set<LayerDecompositions> seen;
@@ -82,7 +89,7 @@ TEST(Fusions, GiveTheNumbersOfLayersOneByOne) {
                     apart = train(network, plan, {.precision = {}, .fuse = false}, "reference");
       expect_identical(together.gradients, apart.gradients);
       expect_identical(together.parameters, apart.parameters);
-      EXPECT_EQ(together.counts, apart.counts) << "fusion moves no data";
+      EXPECT_EQ(sorted(together.counts), sorted(apart.counts)) << "fusion moves no data";
       if (HasFailure()) return;
     }
   }

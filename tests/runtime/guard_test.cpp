@@ -21,6 +21,7 @@
 #include "model/partition/block.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/lowering.hpp"
+#include "model/partition/redistribution.hpp"
 #include "model/partition/transfer.hpp"
 #include "runtime/comm/counting.hpp"
 #include "runtime/comm/loopback.hpp"
@@ -209,7 +210,7 @@ Recording execute(const Network& network, const LayerDecompositions& decompositi
 // ---------------------------------------------------------------- priced and sent
 
 /// Returns the messages and bytes that summarize() counts over all ranks, for all edges in both
-/// directions.
+/// directions. Collectives take the place of messages where collectives() says so.
 CommunicationCounts summarized(const Network& network, const LayerDecompositions& decompositions) {
   CommunicationCounts counts;
   for (LayerIndex consumer = 1; consumer < network.size(); ++consumer) {
@@ -222,7 +223,11 @@ CommunicationCounts summarized(const Network& network, const LayerDecompositions
       const Needed needed =
           distribute(network.layer(consumer), decompositions[static_cast<std::size_t>(consumer)])
               .inputs[input];
-      for (const Traffic& traffic : {summarize(home, needed), summarize_adjoint(home, needed)}) {
+      const int first = home.ranks.of_job(0);
+      for (const auto& [moves, traffic] :
+           {std::pair(collectives(home, needed, first), summarize(home, needed)),
+            std::pair(collectives_adjoint(home, needed, first), summarize_adjoint(home, needed))}) {
+        if (!moves.empty()) continue;
         counts.messages += traffic.total_messages;
         counts.message_bytes += traffic.total_elements * size_of(DataType::F32);
       }

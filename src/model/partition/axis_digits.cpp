@@ -97,6 +97,7 @@ Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost) {
     if (a_stride != b_stride) {
       if (!divide(a_stride, b_stride)) return unknown;
       meeting.common = 0;
+      meeting.nested = false;
       if (a.stride() >= innermost) meeting.near_home = 0;
       if (b.stride() >= innermost) meeting.near_wanted = 0;
     }

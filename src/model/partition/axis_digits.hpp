@@ -65,6 +65,9 @@ struct Meeting {
   float near_wanted = 1;   ///< share of a rank's home block that lies in near wanted blocks
   float near_readers = 1;  ///< number of near wanted blocks that contain this share
   Reach home_reach = Reach::All, wanted_reach = Reach::All;
+  /// Whether on all ranks the shorter of the two blocks lies in the longer one, if the blocks of
+  /// each end are equally long.
+  bool nested = true;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
   Meeting& operator*=(const Meeting& other) {
     common *= other.common;
@@ -72,6 +75,7 @@ struct Meeting {
     near_homes *= other.near_homes;
     near_wanted *= other.near_wanted;
     near_readers *= other.near_readers;
+    nested = nested && other.nested;
     return *this;
   }
   /// Raises each member to the value in `other` where that value is greater.
@@ -83,12 +87,13 @@ struct Meeting {
     near_readers = std::max(near_readers, other.near_readers);
     home_reach = better(home_reach, other.home_reach);
     wanted_reach = better(wanted_reach, other.wanted_reach);
+    nested = nested || other.nested;
   }
 };
 /// Nothing is known about the overlap: all elements may be common and near.
-inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All};
+inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All, false};
 /// The blocks overlap neither on the rank itself nor within its innermost group.
-inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart};
+inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart, false};
 /// Compares two splits of one axis. Returns `unknown` if their digits cannot be matched.
 Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost);
 

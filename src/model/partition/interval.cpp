@@ -63,6 +63,28 @@ Region moved(const Region& region, const std::array<std::int64_t, axis_count>& b
   return there;
 }
 
+namespace {
+
+constexpr std::array<Axis, axis_count> memory_order{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
+
+}  // namespace
+
+bool is_contiguous(const Region& part, const Region& all) {
+  bool single = true;  // whether the part has one element along each of the outer axes
+  for (const Axis axis : memory_order) {
+    if (!single && part[axis] != all[axis]) return false;
+    single = single && part[axis].size() == 1;
+  }
+  return true;
+}
+
+std::int64_t elements_before(const Region& part, const Region& all) {
+  std::int64_t before = 0;
+  for (const Axis axis : memory_order)
+    before = before * all[axis].size() + part[axis].begin - all[axis].begin;
+  return before;
+}
+
 std::string to_string(const Region& region) {
   std::string text;
   for (const Axis axis : all_axes)

@@ -68,6 +68,12 @@ Region moved(const Region& region, const std::array<std::int64_t, axis_count>& b
 /// Returns the common part of two regions. If it is empty on one axis, the result is empty on all
 /// axes.
 Region intersect(const Region& a, const Region& b);
+/// Whether the elements of `part` follow each other in a dense buffer over the region `all`, which
+/// contains `part`. The memory order is N, D, H, W, C.
+bool is_contiguous(const Region& part, const Region& all);
+/// Returns the offset of the region `part` in a dense buffer over the region `all`, in elements.
+/// `part` lies inside `all`, and is contiguous in the buffer.
+std::int64_t elements_before(const Region& part, const Region& all);
 /// "[0,4) [0,64) [0,1) [0,57) [0,112)"
 std::string to_string(const Region& region);
 

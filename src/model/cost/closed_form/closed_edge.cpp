@@ -33,15 +33,29 @@ std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::s
   return found;
 }
 
+/// By kind, the number of ranks that have the same block.
+std::vector<float> copies(const std::vector<EndSpace::Kind>& kinds, int ranks) {
+  std::vector<float> equal;
+  for (const EndSpace::Kind& kind : kinds) {
+    int blocks = 1;
+    for (const int parts : kind.parts) blocks *= parts;
+    equal.push_back(static_cast<float>(ranks / blocks));
+  }
+  return equal;
+}
+
 }  // namespace
 
-ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
+ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const GroupRates& groups,
                        std::vector<AxisReading> readings, Side home, Side wanted, double passes)
     : space_(space),
       rates_(rates),
+      groups_(groups),
       home_(std::move(home)),
       wanted_(std::move(wanted)),
-      passes_(passes) {
+      passes_(passes),
+      home_copies_(copies(home_.kinds, rates.ranks)),
+      wanted_copies_(copies(wanted_.kinds, rates.ranks)) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     const std::vector<int> homes = parts_of(home_.kinds, axis),
                            wanted_parts = parts_of(wanted_.kinds, axis);
@@ -118,7 +132,9 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
   AxisReading::Sizes products = whole_sizes_;
   for (const Table& table : tables_)
     products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
-  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms));
+  return EdgePrices(rates_, groups_, products,
+                    {static_cast<float>(wanted_.kinds[at(wanted_kind)].terms),
+                     home_copies_[at(home_kind)], wanted_copies_[at(wanted_kind)]});
 }
 
 /// Prices the pairs of one fixed end and any end of the edge's other side.
@@ -145,7 +161,8 @@ class ClosedEdge::Fixed {
 
   double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
     Choice choice(edge_.cut_, false);
-    Meeting all = terms(home_ ? other.terms_inside : end_.terms_inside);
+    const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
+    Meeting all = terms(terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::uint16_t number = rows_[i][other.digits[table.axis]];
@@ -158,14 +175,19 @@ class ClosedEdge::Fixed {
                  ? met.meeting
                  : choice.along(unknown, blocks(table, other.kind));
     }
-    return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
+    const bool exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice,
+                          {exact, static_cast<float>(terms_inside)}) *
+           edge_.passes_;
   }
 
   /// A lower bound of seconds() over all other ends of this kind.
   double least(const EdgePrices& prices, int other_kind) const {
     Choice choice(edge_.cut_, true);
-    Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
-                              : end_.terms_inside);
+    const int terms_inside =
+        home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
+              : end_.terms_inside;
+    Meeting all = terms(terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
@@ -173,7 +195,9 @@ class ClosedEdge::Fixed {
       const AxisReading::Along& of_kinds = blocks(table, other_kind);
       all *= of_kinds.plain ? best : choice.along(best, of_kinds);
     }
-    return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice,
+                          {false, static_cast<float>(terms_inside)}) *
+           edge_.passes_;
   }
 
  private:

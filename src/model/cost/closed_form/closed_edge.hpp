@@ -20,9 +20,9 @@ class ClosedEdge {
     const std::vector<EndSpace::Kind>& kinds;
   };
   /// `readings`: by axis. `passes`: how often the edge's transfers run in a step. `space`, `rates`,
-  /// and the ends and kinds of both sides must outlive this object.
-  ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings,
-             Side home, Side wanted, double passes);
+  /// `groups`, and the ends and kinds of both sides must outlive this object.
+  ClosedEdge(const EndSpace& space, const EdgeRates& rates, const GroupRates& groups,
+             std::vector<AxisReading> readings, Side home, Side wanted, double passes);
 
   /// A lower bound, in seconds, of the edge's cost for a pair of candidates.
   double cost(int home_candidate, int wanted_candidate) const;
@@ -62,11 +62,13 @@ class ClosedEdge {
   void meet_all(Table& table, const std::vector<int>& homes, const std::vector<int>& wanted) const;
   const EndSpace& space_;
   const EdgeRates& rates_;
+  const GroupRates& groups_;
   Side home_, wanted_;
   double passes_;
-  std::vector<Table> tables_;       ///< one per axis that some end splits
-  int cut_ = 0;                     ///< number of tables_ that are not plain
-  AxisReading::Sizes whole_sizes_;  ///< product over the axes that no end splits
+  std::vector<Table> tables_;                       ///< one per axis that some end splits
+  int cut_ = 0;                                     ///< number of tables_ that are not plain
+  std::vector<float> home_copies_, wanted_copies_;  ///< by kind: ranks that have the same block
+  AxisReading::Sizes whole_sizes_;                  ///< product over the axes that no end splits
 };
 
 }  // namespace stratplan

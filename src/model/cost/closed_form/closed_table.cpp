@@ -43,6 +43,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
       execution_(execution),
       machine_(machine),
       edge_rates_(edge_rates(space.ranks(), machine, execution.precision.activations)),
+      group_rates_(space.ranks(), machine, execution.precision.activations),
       ends_(space),
       placement_(machine.placement(space.ranks())),
       group_shapes_(space, placement_, collective_dims_of(network)),
@@ -271,9 +272,9 @@ void ClosedTable::fill_edges() {
     std::vector<AxisReading> readings;
     for (const Axis axis : all_axes) readings.emplace_back(home, needed, axis);
     auto& [of_home, of_wanted] = sides[index];
-    edge.model =
-        std::make_unique<ClosedEdge>(ends_, edge_rates_, std::move(readings), std::move(of_home),
-                                     std::move(of_wanted), passes(edge.producer));
+    edge.model = std::make_unique<ClosedEdge>(ends_, edge_rates_, group_rates_, std::move(readings),
+                                              std::move(of_home), std::move(of_wanted),
+                                              passes(edge.producer));
   });
 }
 

@@ -140,6 +140,7 @@ class ClosedTable final : public LargeTable {
   const Execution& execution_;
   const MachineProfile& machine_;
   EdgeRates edge_rates_;
+  GroupRates group_rates_;
   EndSpace ends_;
   Topology placement_;
   GroupShapes group_shapes_;

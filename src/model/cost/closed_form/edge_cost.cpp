@@ -6,6 +6,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/partition/layers/local_kernel.hpp"
+#include "model/partition/redistribution.hpp"
 #include "model/partition/transfer.hpp"
 
 namespace stratplan {
@@ -219,17 +220,52 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   // A rank copies its own data once, without packing and unpacking. If no data move, it copies
   // nothing.
   const auto single = [](double value) { return static_cast<float>(value); };
-  return {single(far_message + 2 * start),    single(far_element + 2 * copied),
-          single(far_message - near_message), single(far_element - near_element),
-          single(near_message + start),       single(near_element + copied),
-          machine.topology(ranks).back()};
+  return {single(far_message + 2 * start),
+          single(far_element + 2 * copied),
+          single(far_message - near_message),
+          single(far_element - near_element),
+          single(near_message + start),
+          single(near_element + copied),
+          machine.topology(ranks).back(),
+          single(start),
+          single(copied),
+          ranks,
+          type,
+          &machine};
 }
 
+namespace {
+
+/// The time of collectives, and of the copies that pack and unpack them.
+double seconds_of(const std::vector<GroupMove>& moves, const EdgeRates& rates) {
+  const Topology placement = rates.machine->placement(rates.ranks);
+  double seconds = 0;
+  for (const GroupMove& move : moves) {
+    const std::int64_t elements = move.region.elements();
+    seconds += collective_cost(move.op, rates.type, {elements * size_of(rates.type)},
+                               shape_of(move.group, placement), placement, *rates.machine)
+                   .seconds.value;
+    if (!move.in_place())
+      seconds += static_cast<double>(move.tiles().size()) * rates.copy +
+                 static_cast<double>(elements) * rates.copied_element;
+  }
+  return seconds;
+}
+
+}  // namespace
+
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed) {
+  const int first = home.ranks.of_job(0);  // its blocks are the longest
+  const std::array moves{collectives(home, needed, first),
+                         collectives_adjoint(home, needed, first)};
   home.grid = home.grid.in_groups_of(rates.innermost);
   needed.iteration.grid = needed.iteration.grid.in_groups_of(rates.innermost);
   double sum = 0;
   for (const bool adjoint : {false, true}) {
+    if (!moves[adjoint].empty()) {
+      sum += seconds_of(moves[adjoint], rates);
+      continue;
+    }
     ArrivalCounts counts(home, needed, adjoint);
     double longest = 0;
     for (int rank = 0; rank < home.grid.ranks(); ++rank) {
@@ -282,6 +318,32 @@ const std::vector<Interval>& AxisReading::wanted_blocks(int parts) {
   return blocks;
 }
 
+namespace {
+
+/// Whether the tiles follow each other and each union consists of whole tiles.
+bool tile(const std::vector<Interval>& tiles, const std::vector<Interval>& unions) {
+  for (std::size_t i = 1; i < tiles.size(); ++i)
+    if (tiles[i].empty() || tiles[i].begin != tiles[i - 1].end) return false;
+  return std::ranges::all_of(unions, [&](const Interval& all) {
+    return std::ranges::binary_search(tiles, all.begin, {}, &Interval::begin) &&
+           std::ranges::binary_search(tiles, all.end, {}, &Interval::end);
+  });
+}
+
+}  // namespace
+
+std::uint8_t AxisReading::tiles(bool home_tiles, bool wanted_tiles, int home_parts,
+                                int wanted_parts) const {
+  const bool outermost = axis_ == Axis::N;
+  const bool many = !outermost || extent_ / std::max(home_parts, wanted_parts) > 1;
+  return static_cast<std::uint8_t>(
+      (home_tiles && home_parts % wanted_parts == 0 ? Sizes::HomeTiles : 0) |
+      (wanted_tiles && wanted_parts % home_parts == 0 ? Sizes::WantedTiles : 0) |
+      (outermost || home_parts <= wanted_parts ? Sizes::HomeInPlace : 0) |
+      (outermost || wanted_parts <= home_parts ? Sizes::WantedInPlace : 0) |
+      (many ? Sizes::ManyOutside : 0));
+}
+
 AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   const int finer = std::max(home_parts, wanted_parts),
             coarser = std::min(home_parts, wanted_parts);
@@ -293,11 +355,13 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   if (windowless_ && even) {
     const float wanted = single(extent_ / wanted_parts), held = single(extent_ / home_parts),
                 common = std::min(wanted, held);
-    return {{std::max(1.0F, single(home_parts / wanted_parts)), wanted, common,
-             std::max(1.0F, single(wanted_parts / home_parts)), held, common, 1, 1, 1, 1},
-            {},
-            {},
-            true};
+    return {
+        {std::max(1.0F, single(home_parts / wanted_parts)), wanted, common,
+         std::max(1.0F, single(wanted_parts / home_parts)), held, common, 1, 1, 1, 1,
+         tiles(home_parts >= wanted_parts, wanted_parts >= home_parts, home_parts, wanted_parts)},
+        {},
+        {},
+        true};
   }
   const std::vector<Interval>&home = home_blocks(home_parts), &wanted = wanted_blocks(wanted_parts);
   const bool one_is_whole = coarser == 1, nests = home_.split(axis_).by.size() > 1 ||
@@ -307,7 +371,8 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   const Reading forward(wanted, home, even), backward(home, wanted, even);
   return {{forward.blocks(), forward.needed(), forward.own(), backward.blocks(), backward.needed(),
            backward.own(), forward.least_blocks(), forward.least_needed(), backward.least_blocks(),
-           backward.least_needed()},
+           backward.least_needed(),
+           tiles(tile(home, wanted), tile(wanted, home), home_parts, wanted_parts)},
           forward.near(),
           backward.near(),
           wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
@@ -323,7 +388,8 @@ AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_par
   const std::int64_t common = std::min(longest(home_parts), longest(wanted_parts));
   Along along{{std::max(1.0F, single(home_parts / wanted_parts)), single(shortest(wanted_parts)),
                single(common), std::max(1.0F, single(wanted_parts / home_parts)),
-               single(shortest(home_parts)), single(common), 1, 1, 1, 1},
+               single(shortest(home_parts)), single(common), 1, 1, 1, 1,
+               tiles(true, true, home_parts, wanted_parts)},
               {},
               {},
               false,

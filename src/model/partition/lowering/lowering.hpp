@@ -16,6 +16,7 @@
 
 namespace stratplan {
 
+struct GroupMove;
 struct Transfer;
 
 class Lowering : public PassSink {
@@ -40,6 +41,7 @@ class Lowering : public PassSink {
     std::vector<ArrivedPart> received;
     /// there is only one contribution, which covers the home region and so needs no copy
     bool aliases = false;
+    bool tiles = false;  ///< the contributions cover the home region and do not overlap
   };
   /// The state of a layer on this rank.
   struct State {
@@ -182,6 +184,10 @@ class Lowering : public PassSink {
   std::vector<Message> receive_all(const std::string& name, LayerIndex layer, BufferId own,
                                    const std::vector<Transfer>& transfers, Direction direction,
                                    std::vector<ArrivedPart>& parts);
+  std::vector<ArrivedPart> gather(const std::string& name, LayerIndex layer, const GroupMove& move,
+                                  BufferId own, bool in_place);
+  BufferId reduce(const std::string& name, LayerIndex layer, const GroupMove& move,
+                  BufferId gradient);
   int tag(LayerIndex consumer, std::size_t input, Direction direction) const;
 
   Site site_of(LayerIndex head) const;

@@ -5,6 +5,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering/lowering.hpp"
+#include "model/partition/redistribution.hpp"
 #include "model/partition/transfer.hpp"
 
 namespace stratplan {
@@ -100,6 +101,72 @@ std::vector<Message> Lowering::receive_all(const std::string& name, LayerIndex l
   return messages;
 }
 
+namespace {
+
+/// Returns the collective that makes a move. `type`: of the tensor's elements.
+CollectiveOp collective_of(const GroupMove& move, DataType type) {
+  CollectiveOp collective{move.op, move.group, type, 0, move.region.elements(), {}};
+  for (const TilePart& part : move.parts) collective.counts.push_back(part.elements());
+  return collective;
+}
+
+}  // namespace
+
+/// Gathers the tiles of a region, and returns the buffer of each. `own`: the buffer of this rank's
+/// tile. `in_place`: whether one buffer may hold the whole region.
+std::vector<Lowering::ArrivedPart> Lowering::gather(const std::string& name, LayerIndex layer,
+                                                    const GroupMove& move, BufferId own,
+                                                    bool in_place) {
+  const auto member = std::ranges::find(move.group, program.rank) - move.group.begin();
+  const TilePart& part = move.parts[static_cast<std::size_t>(member)];
+  BufferId sent = own;
+  if (part.elements() < part.tile.elements()) {
+    Shape run;
+    run[Axis::C] = part.elements();
+    sent = add_slice(own, part.run.begin, name + " sent", whole(run), layer);
+  }
+  const BufferId all = in_place
+                           ? add_buffer(name, TensorClass::Message, move.region, layer)
+                           : add_flat(name, TensorClass::Message, move.region.elements(), layer);
+  add_collective(layer, Stream::Halo, collective_of(move, program.buffer(own).type), sent, all);
+  if (in_place) return {{move.region, all, move.region}};
+  std::vector<ArrivedPart> parts;
+  std::int64_t before = 0;
+  for (const Region& tile : move.tiles()) {
+    const BufferId from =
+        tile == part.tile
+            ? own
+            : add_slice(all, before, fmt::format("{} part {}", name, parts.size()), tile, layer);
+    parts.push_back({tile, from, tile});
+    before += tile.elements();
+  }
+  return parts;
+}
+
+/// Sums the ranks' terms of a gradient, and returns the buffer of the sum: the gradient itself, or
+/// this rank's tile of it.
+BufferId Lowering::reduce(const std::string& name, LayerIndex layer, const GroupMove& move,
+                          BufferId gradient) {
+  CollectiveOp collective = collective_of(move, program.buffer(gradient).type);
+  BufferId packed = gradient, sum = gradient;
+  if (move.op == Collective::ReduceScatter) {
+    const auto member = std::ranges::find(move.group, program.rank) - move.group.begin();
+    if (!move.in_place()) {
+      packed = add_flat(name + " packed", TensorClass::Message, move.region.elements(), layer);
+      std::int64_t before = 0;
+      for (const TilePart& part : move.parts) {
+        copy(layer, gradient, add_slice(packed, before, name + " part", part.tile, layer),
+             part.tile, false);
+        before += part.elements();
+      }
+    }
+    sum = add_buffer(name, TensorClass::Message, move.parts[static_cast<std::size_t>(member)].tile,
+                     layer);
+  }
+  add_collective(layer, Stream::Halo, std::move(collective), packed, sum);
+  return sum;
+}
+
 void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input) {
   State& to = state(consumer);
   const Needed& needed = to.distributions.inputs[input];
@@ -117,15 +184,23 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   const bool again = phase_ == Phase::Backward;
   const bool is_split = !again && layer(consumer).kind == LayerKind::Convolution &&
                         execution_.overlapped_halos.contains(layer(consumer).name);
-  const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<ArrivedPart> parts;  // of the needed region
-  std::vector<Message> receives =
-      receive_all(name, consumer, from.home, list.receives, Direction::Forward, parts);
-  std::vector<Message> sends = send_all(name, consumer, from.home, list.sends, Direction::Forward);
-  if (!sends.empty() || !receives.empty())
-    add_exchange(producer, consumer,
-                 tag(consumer, input, again ? Direction::Again : Direction::Forward),
-                 std::move(sends), std::move(receives));
+  if (const std::vector<GroupMove> moves =
+          collectives(from.distributions.home, needed, program.rank);
+      !moves.empty()) {
+    const GroupMove& move = moves.front();
+    parts = gather(name, consumer, move, from.home, !is_split && move.in_place());
+  } else {
+    const TransferList list = enumerate(from.distributions.home, needed, program.rank);
+    std::vector<Message> receives =
+        receive_all(name, consumer, from.home, list.receives, Direction::Forward, parts);
+    std::vector<Message> sends =
+        send_all(name, consumer, from.home, list.sends, Direction::Forward);
+    if (!sends.empty() || !receives.empty())
+      add_exchange(producer, consumer,
+                   tag(consumer, input, again ? Direction::Again : Direction::Forward),
+                   std::move(sends), std::move(receives));
+  }
   producer_ = -1;
   if (to.rank < 0) return;
   producer_ = producer;
@@ -155,17 +230,28 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
 Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIndex consumer,
                                                     std::size_t input, BufferId gradient) {
   producer_ = producer;
-  PendingEdge edge{producer, consumer, gradient, {}, false};
+  PendingEdge edge{producer, consumer, gradient, {}, false, false};
   const Distribution& home = state(producer).distributions.home;
-  const TransferList list =
-      enumerate_adjoint(home, state(consumer).distributions.inputs[input], program.rank);
+  const Needed& needed = state(consumer).distributions.inputs[input];
   const std::string name = fmt::format("d {}->{}", layer(producer).name, layer(consumer).name);
-  std::vector<Message> receives =
-      receive_all(name, consumer, gradient, list.receives, Direction::Adjoint, edge.received);
-  std::vector<Message> sends = send_all(name, consumer, gradient, list.sends, Direction::Adjoint);
-  if (!sends.empty() || !receives.empty())
-    add_exchange(producer, consumer, tag(consumer, input, Direction::Adjoint), std::move(sends),
-                 std::move(receives));
+  if (const std::vector<GroupMove> moves = collectives_adjoint(home, needed, program.rank);
+      !moves.empty()) {
+    const Region owned = home.owned(state(producer).rank);
+    for (const GroupMove& move : moves)
+      edge.received =
+          move.op == Collective::AllGather
+              ? gather(name, consumer, move, gradient, move.in_place())
+              : std::vector<ArrivedPart>{{owned, reduce(name, consumer, move, gradient), owned}};
+    edge.tiles = true;
+  } else {
+    const TransferList list = enumerate_adjoint(home, needed, program.rank);
+    std::vector<Message> receives =
+        receive_all(name, consumer, gradient, list.receives, Direction::Adjoint, edge.received);
+    std::vector<Message> sends = send_all(name, consumer, gradient, list.sends, Direction::Adjoint);
+    if (!sends.empty() || !receives.empty())
+      add_exchange(producer, consumer, tag(consumer, input, Direction::Adjoint), std::move(sends),
+                   std::move(receives));
+  }
   const int owns = state(producer).rank;
   edge.aliases = owns >= 0 && edge.received.size() == 1 &&
                  edge.received.front().source == home.owned(owns) &&
@@ -190,7 +276,8 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     const BufferId sum =
         add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name),
                    TensorClass::ActivationGradient, home, edge.producer);
-    const bool covered = !edge.received.empty() && edge.received.front().region == home;
+    const bool covered =
+        edge.tiles || (!edge.received.empty() && edge.received.front().region == home);
     if (!covered) {
       add_kernel(edge.consumer,
                  {.kind = KernelKind::Fill,
@@ -202,7 +289,7 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     bool accumulates = false;
     for (const auto& [region, buffer, source] : edge.received) {
       copy(edge.consumer, buffer, source, sum, region, accumulates);
-      accumulates = true;
+      accumulates = !edge.tiles;
     }
     producer.contributions.push_back(sum);
   }

@@ -120,11 +120,4 @@ std::set<std::string> layers_with_interior(const Network& network,
   return names;
 }
 
-std::int64_t elements_before(const Region& part, const Region& all) {
-  std::int64_t before = 0;
-  for (const Axis axis : {Axis::N, Axis::D, Axis::H, Axis::W, Axis::C})
-    before = before * all[axis].size() + part[axis].begin - all[axis].begin;
-  return before;
-}
-
 }  // namespace stratplan

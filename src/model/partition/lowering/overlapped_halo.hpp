@@ -53,8 +53,4 @@ std::optional<Rejection> check_interior_split(const Network& network,
 std::set<std::string> layers_with_interior(const Network& network,
                                            const LayerDecompositions& decompositions);
 
-/// Returns the offset of the region `part` in a dense buffer over the region `all`, in elements.
-/// `part` lies inside `all`, and is contiguous in the buffer.
-std::int64_t elements_before(const Region& part, const Region& all);
-
 }  // namespace stratplan
