@@ -40,11 +40,13 @@ declare -A about=(
   [families-2]="torchvision's smallest models against PyTorch and ONNX Runtime, second third"
   [families-3]="torchvision's smallest models against PyTorch and ONNX Runtime, last third"
   [slow-input]="steps that wait for throttled reads, predicted against measured"
+  [memory-rows]="published device memory of ResNet-50 against predictions for PyTorch"
+  [anchored-steps]="PyTorch's steps on this processor, predicted from those of two networks"
   [coverage]="lines of src that the tests run, without slow ones"
 )
 parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks imports-1 imports-2
   zoo-torchvision zoo-timm zoo-monai further builders-1 builders-2 families-1 families-2 families-3
-  slow-input coverage)
+  slow-input memory-rows anchored-steps coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
 bench() {
@@ -113,9 +115,23 @@ run_part() {
     builders-*) torchvision builders --part "${1#builders-}/2" ;;
     families-*) torchvision families --part "${1#families-}/3" ;;
     slow-input) release && tests/bench/slow_input.py build/release/stratplan ;;
+    memory-rows) release && memory_rows ;;
+    anchored-steps)
+      scripts/install_packages.sh models && release &&
+        python3 tests/bench/anchored_steps.py build/release/stratplan
+      ;;
     coverage) coverage ;;
     *) echo "unknown part $1; scripts/thorough.sh --list prints all parts" ; return 2 ;;
   esac
+}
+
+memory_rows() {
+  local table=../shared/calibration/memory.csv
+  if [[ ! -f $table ]]; then
+    echo "skipped: $table is not here"
+    return
+  fi
+  python3 tests/bench/memory_rows.py build/release/stratplan "$table"
 }
 
 # libgcov's complaints about killed ranks go to /dev/null: some tests count the lines that ranks
