@@ -37,6 +37,7 @@ MemoryLimit::MemoryLimit(const Network& network, int ranks, const MachineProfile
       options_(options),
       value_(options.memory_limit) {
   if (!value_ && machine.device.memory.value > 0) value_ = machine.device.memory;
+  if (value_) value_ = *value_ - std::min(*value_, options.reserve);
 }
 
 void MemoryLimit::refuse_if_impossible() const {
@@ -56,7 +57,8 @@ void MemoryLimit::refuse_if_impossible() const {
 }
 
 std::string MemoryLimit::exceeded_text(Bytes memory) const {
-  return fmt::format("needs {} per rank, but the limit is {}", mebibytes(memory), exact(*value_));
+  return fmt::format("needs {} per rank, but the limit is {}", mebibytes(memory),
+                     limit_text(*value_, options_.reserve));
 }
 
 std::string MemoryLimit::nothing_fits_text(Bytes least) const {
@@ -66,7 +68,8 @@ std::string MemoryLimit::nothing_fits_text(Bytes least) const {
 
 std::string MemoryLimit::does_not_fit_text() const {
   return fmt::format("{} with batch {} does not fit into {} per rank on {}", network_.name,
-                     network_.batch, exact(*value_), counted(ranks_, "rank"));
+                     network_.batch, limit_text(*value_, options_.reserve),
+                     counted(ranks_, "rank"));
 }
 
 std::string MemoryLimit::undivided_text() const {

@@ -22,8 +22,8 @@ class MemoryLimit {
   MemoryLimit(const Network& network, int ranks, const MachineProfile& machine,
               const PlanningOptions& options);
 
-  /// The limit per rank: that of the options, else the memory of the machine's device. There is no
-  /// limit if neither is stated.
+  /// The limit per rank: that of the options, else the memory of the machine's device, less
+  /// PlanningOptions::reserve. There is no limit if neither is stated.
   std::optional<Bytes> value() const { return value_; }
   bool fits(Bytes memory) const { return !value_ || memory <= *value_; }
   /// Throws InfeasibleError if the limit is below least_conceivable_memory().

@@ -86,6 +86,7 @@ class Planning {
         limit_(network, ranks, machine, options),
         fingerprint_(machine.fingerprint()) {
     result_.memory_limit = limit_.value();
+    result_.reserve = options.reserve;
   }
 
   PlanningResult run() {
@@ -475,17 +476,21 @@ PlanningResult plan(const Network& network, const std::string& source, int ranks
   const Bytes spare = within.memory_limit ? reserve(machine, *within.memory_limit) : Bytes{};
   if (spare.value > 0 && spare < *within.memory_limit) {
     PlanningOptions strict = within;
-    strict.memory_limit = *within.memory_limit - spare;
+    strict.reserve = spare;
     try {
-      PlanningResult result = Planning(network, source, ranks, machine, strict).run();
-      result.reserve = spare;
-      return result;
+      return Planning(network, source, ranks, machine, strict).run();
     } catch (const InfeasibleError&) {  // a plan within the reserve is better than none
     }
   }
   PlanningResult result = Planning(network, source, ranks, machine, within).run();
   result.within_reserve = spare.value > 0;
   return result;
+}
+
+std::string limit_text(Bytes limit, Bytes reserve) {
+  return reserve.value == 0
+             ? exact(limit)
+             : fmt::format("{}, less a reserve of {},", exact(limit + reserve), readable(reserve));
 }
 
 Network network_of(const Plan& plan, const Network& network) {

@@ -21,6 +21,7 @@ struct FreeMemoryOptions {
 struct PlanningOptions {
   NetworkOverrides overrides;         ///< overrides of the network, recorded in plan.json
   std::optional<Bytes> memory_limit;  ///< per rank; empty: the device's memory, if stated
+  Bytes reserve{};                    ///< part of the limit on which no plan may count
   Execution execution;
   SearchLimits limits;
   FreeMemoryOptions free;
@@ -45,8 +46,8 @@ struct PlanningResult {
   std::string chosen;  ///< the recommended plan's name among those considered
   /// why the recommended plan is not the one that the search ranked first; empty if it is
   std::string reranking;
-  std::optional<Bytes> memory_limit;  ///< the limit that applied, without the reserve
-  Bytes reserve{};                    ///< memory beside the limit on which no plan counted
+  std::optional<Bytes> memory_limit;  ///< the limit that applied, less the reserve
+  Bytes reserve{};                    ///< PlanningOptions::reserve
   /// whether no plan fitted beside the reserve (Software), so that plans count on all memory
   bool within_reserve = false;
 
@@ -78,6 +79,9 @@ struct PlanningResult {
   /// first; contains the recommended plan
   std::vector<Considered> front;
 };
+
+/// Returns a text such as "9 GiB, less a reserve of 769 MiB,". `limit`: what plans may count on.
+std::string limit_text(Bytes limit, Bytes reserve);
 
 /// Returns `network` with the micro-batches of `plan`, which was made for this network.
 Network network_of(const Plan& plan, const Network& network);

@@ -58,7 +58,7 @@ void recommend(PlanningResult& result, int ranks) {
     result.reranking = fmt::format(
         "no plan over all {} fits {} per rank without further memory-saving options; the plan "
         "\"{}\" fits",
-        counted(ranks, "rank"), exact(*result.memory_limit), best->name);
+        counted(ranks, "rank"), limit_text(*result.memory_limit, result.reserve), best->name);
   } else if (best != &result.searched.front()) {
     const Plan& first = *result.searched.front().plan;
     result.reranking = fmt::format(

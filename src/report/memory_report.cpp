@@ -31,14 +31,15 @@ std::string limit_text(const PlanningResult& result) {
   return fmt::format(
       "chosen to fit into {}: {}. Without the limit a step would take {} ms and {} of memory; the "
       "limit changes the step time by {}",
-      exact(*result.memory_limit), memory_options_text(result.recommended),
+      limit_text(*result.memory_limit, result.reserve), memory_options_text(result.recommended),
       milliseconds(result.without_limit->step), readable(result.without_limit->memory),
       signed_percent(cost_of_limit(result)));
 }
 
 Json limit_to_json(const PlanningResult& result) {
   Json document = memory_options_to_json(result.recommended);
-  document["memory_limit_bytes"] = result.memory_limit->value;
+  document["memory_limit_bytes"] = (*result.memory_limit + result.reserve).value;
+  document["reserve_bytes"] = result.reserve.value;
   document["without_limit"] = {{"step_seconds", result.without_limit->step.value},
                                {"memory_bytes", result.without_limit->memory.value}};
   document["cost"] = cost_of_limit(result);

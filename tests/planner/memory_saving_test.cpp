@@ -138,7 +138,7 @@ TEST(MemoryChoices, WithoutTheLimitIsTheUnlimitedPlan) {
     options.free = all;
     return plan(network, "resnet18", 4, machine, options);
   };
-  const Prediction unlimited = *planned({}).recommended.prediction;
+  const Prediction unlimited = *planned({}).searched.front().plan->prediction;
   const PlanningResult limited = planned(Bytes{unlimited.memory.value * 4 / 5});
   ASSERT_TRUE(limited.without_limit);
   EXPECT_EQ(*limited.without_limit, unlimited);

@@ -90,7 +90,7 @@ TEST(Software, ReservesMemoryOnGpus) {
   };
   EXPECT_EQ(reserved("lassen", "stratplan"), 769 << 20);
   EXPECT_NEAR(static_cast<double>(reserved("lassen", "pytorch-eager")),
-              (769 << 20) + 0.15 * 16 * (1 << 30), 1);
+              (769 << 20) + 0.17 * 16 * (1 << 30), 1);
   EXPECT_EQ(reserved("epyc-2core", "pytorch-eager"), 0);
 }
 
