@@ -49,13 +49,14 @@ void PrecisionOptions::add(CLI::App& command) {
   command
       .add_option("--gradient-sums", gradient_sums,
                   "type in which ranks add up gradients of parameters: fp32, bf16 or fp16. 16 bits "
-                  "halve the bytes that move, and round each term and each partial sum")
-      ->check(CLI::IsMember(types))
-      ->capture_default_str();
+                  "halve the bytes that move, and round each term and each partial sum. Default: "
+                  "fp32, or as the software sums gradients of activations in 16 bits")
+      ->check(CLI::IsMember(types));
 }
 
 Precision PrecisionOptions::precision() const {
-  return {.activations = precisions.at(activations), .gradient_sums = precisions.at(gradient_sums)};
+  return {.activations = precisions.at(activations),
+          .gradient_sums = precisions.at(gradient_sums.value_or("fp32"))};
 }
 
 void ExecutionOptions::add(CLI::App& command) {

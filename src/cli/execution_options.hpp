@@ -15,7 +15,8 @@ namespace stratplan {
 
 /// The options --precision and --gradient-sums.
 struct PrecisionOptions {
-  std::string activations = "fp32", gradient_sums = "fp32";
+  std::string activations = "fp32";
+  std::optional<std::string> gradient_sums;  ///< default: fp32, or as the software says
 
   void add(CLI::App& command);
   Precision precision() const;

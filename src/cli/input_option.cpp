@@ -53,14 +53,17 @@ struct Setting {
 };
 
 constexpr int most_workers = 1024;
+constexpr Bytes most_per_sample{1'000'000'000'000};
+constexpr Bytes least_rate{10'000};  // per second, as in machine.json
 
 /// All settings but cache, which also needs the machine.
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all{
-      {"sample", "a size such as 110kB", "stored size of a sample; default: 4 bytes per value",
+      {"sample", "a size such as 110kB, at most 1 TB",
+       "stored size of a sample; default: 4 bytes per value",
        [](const std::string& value, InputPipeline& input) {
          input.sample = parse_bytes(value);
-         return true;
+         return input.sample <= most_per_sample;
        }},
       {"files", "packed or per-sample", "whether each sample is a file of its own",
        one_of("per-sample", "packed", &InputPipeline::file_per_sample)},
@@ -91,6 +94,8 @@ const Storage* level_of(const MachineProfile& machine, const std::string& name) 
 Storage parse_storage(const std::string& text, const MachineProfile& machine) {
   if (text.ends_with("/s")) {
     const Bytes rate = parse_bytes(text.substr(0, text.size() - 2));
+    if (rate < least_rate)
+      throw UsageError(fmt::format("--input: expected a rate from 10kB/s, found {}", text));
     return {.name = "storage of " + text, .bytes_per_s = static_cast<double>(rate.value)};
   }
   if (const Storage* level = level_of(machine, text)) return *level;

@@ -160,6 +160,15 @@ void add_software(CLI::App& command, std::string& software, bool reads_plan) {
                   reads_plan ? "the plan's software" : "stratplan"));
 }
 
+Software software_of(const Plan& plan) {
+  if (!is_shipped_software(plan.software) && plan.software != Software().name)
+    throw InputError("the plan", "/software",
+                     fmt::format("expected one of {}, found \"{}\"; for a software of your own, "
+                                 "--software names its file",
+                                 fmt::join(shipped_software(), ", "), plan.software));
+  return read_software(plan.software);
+}
+
 void add_json(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "print nothing but JSON on standard output");
 }
@@ -182,7 +191,7 @@ Bytes parse_bytes(const std::string& text) {
   if (unit == "KB") unit = "kB";
   const auto found = std::ranges::find(byte_units, unit, &ByteUnit::name);
   const double bytes = found == byte_units.end() ? 0 : number * static_cast<double>(found->size);
-  if (error != std::errc{} || !(bytes > 0) || bytes > 9e18) {
+  if (error != std::errc{} || !(bytes >= 1) || bytes > 9e18) {
     throw UsageError(
         fmt::format("'{}' is no amount of memory; write for example 16GiB or 500MB", text));
   }
@@ -290,8 +299,13 @@ MachineProfile read_machine_aloud(const std::string& source, int ranks, const Ex
 
 MachineProfile read_machine_aloud(const std::string& source, Plan& plan,
                                   const std::string& wanted) {
-  const Software software = read_software(wanted.empty() ? plan.software : wanted);
-  if (software.name != plan.software) plan.execution = as_run_by(software, plan.execution);
+  const Software software = wanted.empty() ? software_of(plan) : read_software(wanted);
+  if (software.name != plan.software) {
+    DataType& sums = plan.execution.precision.gradient_sums;
+    if (is_shipped_software(plan.software) && read_software(plan.software).gradient_sums == sums)
+      sums = DataType::F32;
+    plan.execution = as_run_by(software, plan.execution, is_narrow(sums));
+  }
   plan.software = software.name;
   for (const Decomposition& layer : plan.layers)
     if (!can_run(software, layer.grid))

@@ -10,6 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/network/limits.hpp"
 #include "model/plan/timings.hpp"
 #include "planner/anchors.hpp"
 
@@ -39,6 +40,14 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
+/// Returns the beginning of a field without control characters, for messages.
+std::string shown(std::string field) {
+  constexpr std::size_t most = 40;
+  for (char& c : field)
+    if (static_cast<unsigned char>(c) < ' ') c = '?';
+  return field.size() <= most ? field : field.substr(0, most) + "...";
+}
+
 class TableReader {
  public:
   explicit TableReader(const std::string& file) : file_(file) {}
@@ -48,6 +57,7 @@ class TableReader {
     std::vector<Anchor> anchors;
     for (std::string line; std::getline(lines, line);) {
       ++line_;
+      if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
       if (line.empty() || line[0] == '#') continue;
       fields_ = fields_of(line);
       if (columns_.empty())
@@ -68,7 +78,7 @@ class TableReader {
     columns_ = fields_;
     for (const std::string& column : columns_)
       if (std::ranges::find(known_columns, column) == known_columns.end())
-        fail(fmt::format("unknown column \"{}\"{}; expected some of {}", column,
+        fail(fmt::format("unknown column \"{}\"{}; expected some of {}", shown(column),
                          suggestion(column, known_columns), fmt::join(known_columns, ", ")));
     for (const char* column : {"network", "batch"})
       if (!has(column)) fail(fmt::format("expected a column \"{}\"", column));
@@ -84,12 +94,14 @@ class TableReader {
     return place == columns_.end() ? std::string()
                                    : fields_[static_cast<std::size_t>(place - columns_.begin())];
   }
-  double number(const std::string& column) const {
+  double number(const std::string& column, double least, double most) const {
     const std::string field = text(column);
     double value = 0;
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc{} || end != field.data() + field.size() || !(value > 0) || value > 1e12)
-      fail(fmt::format("{}: expected a number above 0, found \"{}\"", column, field));
+    if (error != std::errc{} || end != field.data() + field.size() ||
+        !(value >= least && value <= most))
+      fail(fmt::format("{}: expected a number from {:g} to {:g}, found \"{}\"", column, least, most,
+                       shown(field)));
     return value;
   }
 
@@ -97,26 +109,39 @@ class TableReader {
     if (fields_.size() != columns_.size())
       fail(fmt::format("expected {} fields, found {}", columns_.size(), fields_.size()));
     Anchor anchor{.place = fmt::format("{}:{}", file_, line_), .network = text("network")};
-    anchor.batch = static_cast<std::int64_t>(number("batch"));
-    if (static_cast<double>(anchor.batch) != number("batch") || anchor.batch < 1)
-      fail(fmt::format("batch: expected a whole number from 1, found \"{}\"", text("batch")));
-    anchor.step = {has("step_seconds")
-                       ? number("step_seconds")
-                       : static_cast<double>(anchor.batch) / number("images_per_s")};
+    const double batch = number("batch", 1, static_cast<double>(largest_extent));
+    anchor.batch = static_cast<std::int64_t>(batch);
+    if (static_cast<double>(anchor.batch) != batch)
+      fail(fmt::format("batch: expected a whole number, found \"{}\"", text("batch")));
+    anchor.step = {has("step_seconds") ? number("step_seconds", 1e-9, 1e6)
+                                       : batch / number("images_per_s", 1e-6, 1e12)};
     if (const std::string precision = text("precision"); !precision.empty()) {
       const auto found = precisions.find(precision);
       if (found == precisions.end())
         fail(fmt::format("precision: expected fp32, tf32, fp16, amp or bf16, found \"{}\"",
-                         precision));
+                         shown(precision)));
       anchor.math = found->second;
     }
     if (const std::string software = text("software"); !software.empty())
       anchor.software = software;
-    anchor.input_size = text("input_size");
-    if (anchor.input_size.find_first_not_of("0123456789,x") != std::string::npos)
-      fail(fmt::format("input_size: expected extents such as 224x224, found \"{}\"",
-                       anchor.input_size));
+    anchor.input_size = extents(text("input_size"));
     return anchor;
+  }
+
+  std::vector<std::int64_t> extents(const std::string& field) const {
+    std::vector<std::int64_t> extents;
+    if (field.empty()) return extents;
+    for (const char *at = field.data(), *const end = at + field.size(); at <= end;) {
+      std::int64_t extent = 0;
+      const auto [next, error] = std::from_chars(at, end, extent);
+      if (error != std::errc{} || extent < 1 || extent > largest_extent ||
+          (next != end && *next != ',' && *next != 'x'))
+        fail(fmt::format("input_size: expected extents such as 224x224, found \"{}\"",
+                         shown(field)));
+      extents.push_back(extent);
+      at = next + 1;
+    }
+    return extents;
   }
 
   std::string file_;
@@ -134,7 +159,8 @@ Anchor anchor_of(const Timings& timings, const std::string& file) {
           .math = timings.activations == DataType::F16    ? Math::Fp16
                   : timings.activations == DataType::BF16 ? Math::Bf16
                                                           : Math::Fp32,
-          .step = timings.timing.median()};
+          .step = timings.timing.median(),
+          .fingerprint = timings.network_fingerprint};
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "planner/anchors.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 
 #include "model/base/assert.hpp"
+#include "model/base/error.hpp"
 #include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lowering/lower.hpp"
@@ -32,16 +35,15 @@ Execution execution_of(const Anchor& anchor, const Software& software) {
 Network network_of(const Anchor& anchor) {
   NetworkOverrides overrides;
   overrides.batch = anchor.batch;
-  if (!anchor.input_size.empty()) {
-    std::string text = anchor.input_size;
-    std::ranges::replace(text, 'x', ',');
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      overrides.input_size.push_back(std::stoll(text.substr(begin, end - begin)));
-      begin = end + 1;
-    }
-  }
-  return read_network(anchor.network, overrides);
+  overrides.input_size = anchor.input_size;
+  Network network = read_network(anchor.network, overrides);
+  if (!anchor.fingerprint.empty() && anchor.fingerprint != network.fingerprint())
+    throw InputError(
+        anchor.place, "/plan/network_fingerprint",
+        fmt::format("the run's network differs from {} of batch {}; write its step into "
+                    "a table, with its input size",
+                    anchor.network, anchor.batch));
+  return network;
 }
 
 Pieces pieces_of(const Anchor& anchor, const MachineProfile& machine) {
@@ -49,6 +51,12 @@ Pieces pieces_of(const Anchor& anchor, const MachineProfile& machine) {
   Pieces pieces{lower(network, uniform_plan(network, Decomposition()).layers,
                       execution_of(anchor, machine.software), 0),
                 machine};
+  const DeviceRates& device = machine.device;
+  if (anchor.math != Math::Fp32 && device.units > 0 &&
+      device.math_flops_per_s[static_cast<std::size_t>(anchor.math)] == 0)
+    throw InputError(anchor.place, "",
+                     fmt::format("no {} rate is stated for the device of {}", name_of(anchor.math),
+                                 machine.name));
   if (anchor.math == Math::Tf32) pieces.machine.device.math = Math::Tf32;
   pieces.machine.software.contraction_factor = pieces.machine.software.other_factor = 1;
   for (const Op& op : pieces.program.ops) {
@@ -113,8 +121,8 @@ double misfit(const std::vector<Anchor>& anchors, const std::vector<Pieces>& pie
 
 /// Moves the logarithms to the best of their 26 neighbours, in ever smaller steps, while the misfit
 /// falls. Neighbours along diagonals matter, since the constants of kernels trade off.
-Logarithms least_misfit(const std::function<double(const Logarithms&)>& misfit_of) {
-  Logarithms best{};
+Logarithms least_misfit_from(Logarithms best,
+                             const std::function<double(const Logarithms&)>& misfit_of) {
   double least = misfit_of(best);
   for (double step = 0.5; step > 1e-4; step /= 2) {
     for (bool better = true; better;) {
@@ -135,6 +143,19 @@ Logarithms least_misfit(const std::function<double(const Logarithms&)>& misfit_o
   return best;
 }
 
+/// Starts from the constants before, and from each constant moved alone by the mean error: a step
+/// that waits for the host says nothing of the kernels, and the other way round.
+Logarithms least_misfit(double mean_error,
+                        const std::function<double(const Logarithms&)>& misfit_of) {
+  const Logarithms starts[] = {{}, {mean_error, 0, 0}, {0, 0, mean_error}};
+  Logarithms best{};
+  for (const Logarithms& start : starts)
+    if (const Logarithms found = least_misfit_from(start, misfit_of);
+        misfit_of(found) < misfit_of(best))
+      best = found;
+  return best;
+}
+
 }  // namespace
 
 AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& machine) {
@@ -144,7 +165,11 @@ AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& 
   AnchorFit fit{.before = {.contraction_factor = machine.software.contraction_factor,
                            .other_factor = machine.software.other_factor}};
   if (const double op = op_seconds(machine); op > 0) fit.before.op = Seconds{op};
-  fit.after = moved(fit.before, least_misfit([&](const Logarithms& by) {
+  double mean_error = 0;
+  for (std::size_t i = 0; i < anchors.size(); ++i)
+    mean_error += std::log(anchors[i].step.value / step_of(pieces[i], fit.before)) /
+                  static_cast<double>(anchors.size());
+  fit.after = moved(fit.before, least_misfit(mean_error, [&](const Logarithms& by) {
                       return misfit(anchors, pieces, fit.before, by);
                     }));
   for (std::size_t i = 0; i < anchors.size(); ++i) {

@@ -14,10 +14,12 @@ struct Anchor {
   std::string place;    ///< file and line, for messages
   std::string network;  ///< path or name of the network
   std::int64_t batch = 1;
-  std::string input_size{};  ///< "224,224"; empty: as in the network's file
-  Math math = Math::Fp32;    ///< of products; Fp16 and Bf16 are also the type of activations
+  std::vector<std::int64_t> input_size{};  ///< H, W or D, H, W; empty: as in the network's file
+  Math math = Math::Fp32;  ///< of products; Fp16 and Bf16 are also the type of activations
   std::string software = "stratplan";
   Seconds step{};
+  /// of the network that ran; empty: not known
+  std::string fingerprint{};
 };
 
 /// Reads a timings.json of one rank, or a table of comma-separated values. The table's first line
@@ -41,6 +43,8 @@ struct AnchorFit {
 /// deviation: 2 % for a step, a factor of 2 for what both kinds of kernels share, 1.3 for their
 /// difference, and 3 for the time to issue an op. So one anchor scales all kernels alike, and more
 /// anchors tell the constants apart. Constants that are zero, or that no step depends on, stay.
+/// Throws InputError that names the anchor's place if its network is not the one that ran, or if the
+/// device states no rate for its arithmetic.
 AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& machine);
 
 }  // namespace stratplan

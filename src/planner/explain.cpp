@@ -39,11 +39,16 @@ class LoweredRanking final : public Ranking {
  public:
   LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks,
                  const MachineProfile& machine, LayerCosts& costs)
-      : network_(network), blocks_(blocks), topology_(machine.topology(ranks)), costs_(costs) {}
+      : network_(network),
+        blocks_(blocks),
+        topology_(machine.topology(ranks)),
+        wanted_([&machine](const ProcessGrid& grid) { return can_run(machine.software, grid); }),
+        costs_(costs) {}
 
   std::vector<double> seconds(int block) override {
     const Block& of = blocks_[at(block)];
-    std::vector<Decomposition>& legal = legal_[block] = candidates(network_, of, topology_).legal;
+    std::vector<Decomposition>& legal = legal_[block] =
+        candidates(network_, of, topology_, wanted_).legal;
     std::vector<double> result;
     for (const Decomposition& candidate : legal)
       result.push_back(costs_.block(of, candidate).total().value);
@@ -60,6 +65,7 @@ class LoweredRanking final : public Ranking {
   const Network& network_;
   const std::vector<Block>& blocks_;
   Topology topology_;
+  std::function<bool(const ProcessGrid&)> wanted_;
   LayerCosts& costs_;
   std::map<int, std::vector<Decomposition>> legal_;
 };

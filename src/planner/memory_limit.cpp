@@ -45,7 +45,7 @@ void MemoryLimit::refuse_if_impossible() const {
   if (fits(here)) return;
   const std::int64_t all = machine_.capacity();
   const Bytes on_all = lower_bound_on(std::max<std::int64_t>(all, ranks_));
-  throw InfeasibleError(fmt::format(
+  throw OutOfMemoryError(fmt::format(
       "{}: every plan needs at least {}, an even share of parameters, gradients, optimizer state "
       "and the largest output of a convolution or fully connected layer{}{}",
       does_not_fit_text(), readable(here),

@@ -131,7 +131,9 @@ void MemoryChoices::add_uniform_layouts(Variant& variant) const {
 
 void MemoryChoices::add_layout(Variant& variant, const std::string& name,
                                const LayerDecompositions& layers) const {
-  if (!check_shared(variant.network, layers) &&
+  const bool runs = std::ranges::all_of(
+      layers, [&](const Decomposition& layer) { return can_run(machine_.software, layer.grid); });
+  if (runs && !check_shared(variant.network, layers) &&
       std::ranges::none_of(variant.layouts,
                            [&](const auto& known) { return known.layers == layers; }))
     variant.layouts.push_back({name, layers});

@@ -191,7 +191,7 @@ class Planning {
     if (fastest(result_.searched) || fastest(result_.baselines) || fastest(result_.fitted))
       return state_search_of_fitted(choices);
     remember_peak(choices.least_memory());
-    throw InfeasibleError(limit_.nothing_fits_text(*least_peak_));
+    throw OutOfMemoryError(limit_.nothing_fits_text(*least_peak_));
   }
 
   /// Searches with the options as given, within the limit.
@@ -474,17 +474,29 @@ PlanningResult plan(const Network& network, const std::string& source, int ranks
   if (!within.memory_limit && machine.device.memory.value > 0)
     within.memory_limit = machine.device.memory;
   const Bytes spare = within.memory_limit ? reserve(machine, *within.memory_limit) : Bytes{};
-  if (spare.value > 0 && spare < *within.memory_limit) {
+  if (spare.value > 0 && spare < *within.memory_limit && !options.counts_on_reserve) {
     PlanningOptions strict = within;
     strict.reserve = spare;
     try {
       return Planning(network, source, ranks, machine, strict).run();
-    } catch (const InfeasibleError&) {  // a plan within the reserve is better than none
+    } catch (const OutOfMemoryError&) {  // a plan within the reserve is better than none
     }
   }
-  PlanningResult result = Planning(network, source, ranks, machine, within).run();
-  result.within_reserve = spare.value > 0;
-  return result;
+  return Planning(network, source, ranks, machine, within).run();
+}
+
+FreeMemoryOptions free_under(const Software& software, FreeMemoryOptions free) {
+  free.sharding = free.sharding && software.shards;
+  free.recompute = free.recompute && software.recomputes;
+  return free;
+}
+
+void check_saving(const Software& software, const Execution& execution) {
+  if (execution.sharding > 0 && !software.shards)
+    throw InfeasibleError(
+        fmt::format("{} cannot run --sharding {}", software.name, execution.sharding));
+  if (!execution.recompute.empty() && !software.recomputes)
+    throw InfeasibleError(fmt::format("{} cannot run --recompute", software.name));
 }
 
 std::string limit_text(Bytes limit, Bytes reserve) {

@@ -22,6 +22,7 @@ struct PlanningOptions {
   NetworkOverrides overrides;         ///< overrides of the network, recorded in plan.json
   std::optional<Bytes> memory_limit;  ///< per rank; empty: the device's memory, if stated
   Bytes reserve{};                    ///< part of the limit on which no plan may count
+  bool counts_on_reserve = false;     ///< plan() leaves no reserve of its own
   Execution execution;
   SearchLimits limits;
   FreeMemoryOptions free;
@@ -48,8 +49,6 @@ struct PlanningResult {
   std::string reranking;
   std::optional<Bytes> memory_limit;  ///< the limit that applied, less the reserve
   Bytes reserve{};                    ///< PlanningOptions::reserve
-  /// whether no plan fitted beside the reserve (Software), so that plans count on all memory
-  bool within_reserve = false;
 
   /// name of the searched plan to which `optimal`, `gap` and `objective` refer; it uses all ranks
   std::string searched_name = "searched";
@@ -85,6 +84,11 @@ std::string limit_text(Bytes limit, Bytes reserve);
 
 /// Returns `network` with the micro-batches of `plan`, which was made for this network.
 Network network_of(const Plan& plan, const Network& network);
+
+/// Returns the options that a software leaves free.
+FreeMemoryOptions free_under(const Software& software, FreeMemoryOptions free);
+/// Throws InfeasibleError if the software cannot run the execution's sharding or recomputation.
+void check_saving(const Software& software, const Execution& execution);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least
 /// memory, or the number of ranks that would be enough. A part of the memory is a reserve

@@ -90,6 +90,7 @@ const Setting all_settings[] = {
     {"ranks", [](const PlanAndNetwork& p) { return std::to_string(p.plan.ranks); }},
     {"ranks offered", [](const PlanAndNetwork& p) { return std::to_string(p.plan.ranks_offered); }},
     {"planned for", [](const PlanAndNetwork& p) { return p.plan.machine_name; }},
+    {"software", [](const PlanAndNetwork& p) { return p.plan.software; }},
     {"threads per rank",
      [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.threads_per_rank); }},
     {"communication beside kernels",

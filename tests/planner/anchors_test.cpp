@@ -80,7 +80,7 @@ TEST(Anchors, AreReadFromATable) {
   EXPECT_DOUBLE_EQ(anchors[0].step.value, 0.2);
   EXPECT_EQ(anchors[1].network, "my,net.json");
   EXPECT_EQ(anchors[1].software, "stratplan");
-  EXPECT_EQ(anchors[1].input_size, "64x32");
+  EXPECT_EQ(anchors[1].input_size, (std::vector<std::int64_t>{64, 32}));
   EXPECT_THAT(anchors[1].place, EndsWith(":4"));
 }
 
@@ -99,6 +99,12 @@ TEST(Anchors, ThatAreWrongAreAnErrorOfOneLine) {
            Row{"network,batch,step_seconds\ntiny,2,nan\n", ":2: step_seconds: expected a number"},
            Row{"network,batch,step_seconds\ntiny,2,-1\n", ":2: step_seconds: expected a number"},
            Row{"network,batch,step_seconds\ntiny,1.5,1\n", ":2: batch: expected a whole number"},
+           Row{"network,batch,step_seconds\ntiny,1e30,1\n",
+               ":2: batch: expected a number from 1 to"},
+           Row{"network,batch,step_seconds\ntiny,2,1e-300\n",
+               ":2: step_seconds: expected a number"},
+           Row{"network,batch,step_seconds,input_size\ntiny,2,1,99999999999999999999\n",
+               ":2: input_size: expected"},
            Row{"network,batch,step_seconds,precision\ntiny,2,1,int8\n", ":2: precision: expected"},
            Row{"network,batch,step_seconds,input_size\ntiny,2,1,big\n", ":2: input_size: expected"},
        }) {

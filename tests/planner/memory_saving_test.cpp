@@ -144,6 +144,28 @@ TEST(MemoryChoices, WithoutTheLimitIsTheUnlimitedPlan) {
   EXPECT_EQ(*limited.without_limit, unlimited);
 }
 
+/// Also where memory is short, and on the front of time against memory.
+TEST(MemoryChoices, AreOnesThatTheSoftwareRuns) {
+  const Network network = read_network("vgg16", {.batch = 64, .input_size = {}});
+  const MachineProfile machine = read_machine("lassen", 4, 1, read_software("pytorch-eager"));
+  PlanningOptions options;
+  options.memory_limit = Bytes{std::int64_t{2500} << 20};
+  options.execution = as_run_by(machine.software, {});
+  options.free = free_under(machine.software, all);
+  options.front = true;
+  const PlanningResult result = plan(network, "vgg16", 4, machine, options);
+  int plans = 0;
+  for (const auto* list : {&result.searched, &result.baselines, &result.fitted, &result.front})
+    for (const Considered& considered : *list) {
+      if (!considered.plan) continue;
+      ++plans;
+      EXPECT_EQ(considered.plan->execution.sharding, 0) << considered.name;
+      for (const Decomposition& layer : considered.plan->layers)
+        EXPECT_TRUE(can_run(machine.software, layer.grid)) << considered.name << layer.text();
+    }
+  EXPECT_GT(plans, 4);
+}
+
 /// The estimates prefer two micro-batches here, but leave out the sums that these repeat.
 TEST(MemoryChoices, MoreFreedomMakesNoSlowerPlan) {
   const Network network = read_network("resnet18", {.batch = 64, .input_size = {}});

@@ -43,12 +43,12 @@ std::vector<Anchor> read_all(const CalibrateOptions& options) {
 /// The document of the machine, with its sources, and with these constants for the software.
 Json document_of(const CalibrateOptions& options, const MachineProfile& machine,
                  const std::string& software, const AnchorFit& fit) {
-  const bool stored = without_arithmetic(options.machine) != "local" || !machine.assumed;
+  const bool local = options.machine == "local";
   Json document =
-      stored ? read_machine_document(without_arithmetic(options.machine) == "local"
-                                         ? local_machine_path(1, machine.threads_per_rank).string()
-                                         : without_arithmetic(options.machine))
-             : to_json(machine);
+      local && machine.assumed
+          ? to_json(read_machine("local"))
+          : read_machine_document(local ? local_machine_path(1, machine.threads_per_rank).string()
+                                        : options.machine);
   Json& constants = document["software"][software];
   constants = {{"contraction_factor", fit.after.contraction_factor},
                {"other_factor", fit.after.other_factor}};
@@ -109,9 +109,14 @@ Json to_json(const AnchorFit& fit, const std::string& software) {
 void calibrate(const CalibrateOptions& options) {
   check_output(options.output);
   const std::vector<Anchor> anchors = read_all(options);
-  const std::string& software = anchors.front().software;
+  if (without_arithmetic(options.machine) != options.machine)
+    throw UsageError(
+        fmt::format("--machine {}: the precision stands in the table, not in the "
+                    "machine's name",
+                    options.machine));
   const MachineProfile machine =
-      read_machine_aloud(options.machine, 1, {}, read_software(software));
+      read_machine_aloud(options.machine, 1, {}, read_software(anchors.front().software));
+  const std::string& software = machine.software.name;
   const AnchorFit fit = fit_anchors(anchors, machine);
   if (!options.output.empty())
     write_document(options.output, "machine", document_of(options, machine, software, fit));

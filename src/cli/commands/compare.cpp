@@ -79,7 +79,7 @@ Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
 void compare_and_print(const CompareOptions& options) {
   PlanAndNetwork planned = read_plan(options.plan);
   const Timings timings = read_timings(options.timings);
-  MachineProfile machine = read_machine_aloud(options.machine, planned.plan);
+  MachineProfile machine = read_machine_aloud(options.machine, planned.plan, Software().name);
   // A run without data files reads nothing.
   if (!options.input.empty() || !timings.data.empty())
     set_input(machine, options.input, planned.plan, options.plan);

@@ -36,10 +36,13 @@ void print(const DiffOptions& options, const Difference& difference, const PlanS
 
 void compare_and_print(const DiffOptions& options) {
   check_output(options.output);
-  const PlanAndNetwork first = read_plan(options.a), second = read_plan(options.b);
-  const MachineProfile machine = read_machine_aloud(
-      options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution);
-  MachineProfile machine_a = machine, machine_b = machine;
+  PlanAndNetwork first = read_plan(options.a), second = read_plan(options.b);
+  // Measurements of this machine are those with the most ranks, for both plans.
+  const int ranks = std::max(first.plan.ranks, second.plan.ranks);
+  MachineProfile machine_a = read_machine_aloud(options.machine, ranks, first.plan.execution,
+                                                software_of(first.plan)),
+                 machine_b = read_machine_for(options.machine, ranks, first.plan.execution,
+                                              software_of(second.plan));
   set_input(machine_a, options.input, first.plan, options.a);
   set_input(machine_b, options.input, second.plan, options.b);
   const PlanSide a = side_of(first, machine_a), b = side_of(second, machine_b);

@@ -88,7 +88,8 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   if (!can_run(machine.software, wanted.grid))
     throw InfeasibleError(
         fmt::format("{} cannot run --uniform {}", machine.software.name, options.uniform));
-  plan.execution = as_run_by(machine.software, options.execution.execution(network));
+  plan.execution = as_run_by(machine.software, options.execution.execution(network),
+                             options.execution.precision.gradient_sums.has_value());
   const std::optional<Bytes> limit =
       options.memory.empty() ? std::nullopt : std::optional(parse_bytes(options.memory));
   plan.prediction = choose_execution(plan, network, machine, limit);
@@ -101,6 +102,12 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
 bool has_name(const Considered& considered, const std::string& name) {
   return considered.name == name || std::find(considered.aliases.begin(), considered.aliases.end(),
                                               name) != considered.aliases.end();
+}
+
+bool is_usable(const std::string& name, const PlanningResult& result) {
+  return std::ranges::any_of(result.baselines, [&](const Considered& considered) {
+    return has_name(considered, name) && considered.usable();
+  });
 }
 
 Plan baseline(const std::string& name, const PlanningResult& result) {
@@ -274,8 +281,10 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
     parse_decomposition(options.uniform);  // reports a usage error before any other error
   const Network network = options.network.read(true);
   const Software software = read_software(options.software);
-  planning.execution = as_run_by(software, options.execution.execution(network));
-  planning.free = options.execution.free(options.network.optimizer);
+  planning.execution = as_run_by(software, options.execution.execution(network),
+                                 options.execution.precision.gradient_sums.has_value());
+  check_saving(software, planning.execution);
+  planning.free = free_under(software, options.execution.free(options.network.optimizer));
   planning.front = options.pareto;
   MachineProfile machine =
       read_machine_aloud(options.machine, options.ranks, planning.execution, software);
@@ -288,6 +297,11 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
     chosen = uniform(options, network, machine);
   } else {
     result = plan(network, options.network.source, options.ranks, machine, planning);
+    if (!options.strategy.empty() && result->reserve.value > 0 &&
+        !is_usable(options.strategy, *result)) {
+      planning.counts_on_reserve = true;
+      result = plan(network, options.network.source, options.ranks, machine, planning);
+    }
     chosen = options.strategy.empty() ? result->recommended : baseline(options.strategy, *result);
   }
   if (machine.input) chosen.input = options.input;

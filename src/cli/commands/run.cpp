@@ -60,6 +60,9 @@ void check_ranks(const RunOptions& options, const Plan& plan) {
 }
 
 void warn_of_machine(const Plan& plan) {
+  if (plan.software != Software().name)
+    note(fmt::format("this plan was made for {}, but stratplan's own runtime runs it",
+                     plan.software));
   // A plan that was made from estimates names its machine "local", which may be any machine.
   if (!plan.machine_name.empty() && plan.machine_name != "local" &&
       plan.machine_name != this_machine())

@@ -75,9 +75,11 @@ ScalingRequest request_of(const ScaleOptions& options,
   request.ranks = parse_ranks(options.ranks);
   if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
   request.per_layer = options.per_layer;
-  request.free = options.execution.free(options.network.optimizer);
+  request.free =
+      free_under(machines.front().software, options.execution.free(options.network.optimizer));
   request.execution = [&options, &software = machines.front().software](const Network& network) {
-    return as_run_by(software, options.execution.execution(network));
+    return as_run_by(software, options.execution.execution(network),
+                     options.execution.precision.gradient_sums.has_value());
   };
   request.machine = [&machines, ranks = request.ranks](int count) {
     return machines[static_cast<std::size_t>(std::ranges::find(ranks, count) - ranks.begin())];

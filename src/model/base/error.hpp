@@ -55,6 +55,12 @@ class InfeasibleError : public Error {
   explicit InfeasibleError(const std::string& message) : Error(ExitCode::Infeasible, message) {}
 };
 
+/// No plan fits into the memory.
+class OutOfMemoryError : public InfeasibleError {
+ public:
+  using InfeasibleError::InfeasibleError;
+};
+
 class EnvironmentError : public Error {
  public:
   explicit EnvironmentError(const std::string& message) : Error(ExitCode::Environment, message) {}

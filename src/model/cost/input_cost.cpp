@@ -50,7 +50,9 @@ std::int64_t samples_touched(const std::vector<LoadOp>& loads) {
 
 /// Whether the cache holds the data set after the first epoch.
 bool is_cached(const InputPipeline& input, Bytes sample) {
-  return input.cache && input.samples > 0 && sample * input.samples <= input.cache->capacity;
+  return input.cache && input.samples > 0 &&
+         static_cast<double>(sample.value) * static_cast<double>(input.samples) <=
+             static_cast<double>(input.cache->capacity.value);
 }
 
 /// Time for an amount at a rate; a rate of 0 is no limit.

@@ -86,6 +86,8 @@ void read_memory(const Json& memory, const std::string& file, Software& software
   software.context = {memory.value("context_bytes", software.context.value)};
   software.reserve_share = memory.value("reserve_share", software.reserve_share);
   software.keeps_gradients = memory.value("keeps_gradients", software.keeps_gradients);
+  software.shards = memory.value("shards", software.shards);
+  software.recomputes = memory.value("recomputes", software.recomputes);
   const Json none = Json::object(), kept = memory.value("kept", none);
   for (const auto& [key, entry] : kept.items()) {
     check_key(key, file, "/memory/kept");
@@ -156,10 +158,21 @@ Software software_from_json(const Json& document, const std::string& file) {
   return software;
 }
 
+bool is_shipped_software(const std::string& name) {
+  const std::vector<std::string> names = shipped_software();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 Software read_software(const std::string& source) {
   if (source == Software().name) return {};
   const std::string file = software_file(source);
-  return software_from_json(read_document(file, "software"), file);
+  Software software = software_from_json(read_document(file, "software"), file);
+  if (is_a_file(source) && is_shipped_software(software.name) &&
+      software_from_json(read_document(software_file(software.name), "software"), file) != software)
+    throw InputError(file, "/name",
+                     fmt::format("\"{}\" is another, shipped software; expected a name of its own",
+                                 software.name));
+  return software;
 }
 
 MachineProfile with_software(MachineProfile machine, Software software) {
@@ -172,7 +185,8 @@ MachineProfile with_software(MachineProfile machine, Software software) {
   }
   const bool launches = machine.on_gpus() && machine.assumed && software.launch,
              issues = !machine.on_gpus() && software.op;
-  if (launches || issues) machine.stated_fingerprint = machine.fingerprint();
+  if (launches || issues || !software.overlap) machine.stated_fingerprint = machine.fingerprint();
+  if (!software.overlap) machine.hidden.reset();
   if (launches) machine.device.launch = *software.launch;
   if (issues) machine.step_overhead = Measurement{.median = *software.op};
   machine.device.winograd = software.winograd;
@@ -180,10 +194,10 @@ MachineProfile with_software(MachineProfile machine, Software software) {
   return machine;
 }
 
-Execution as_run_by(const Software& software, Execution execution) {
+Execution as_run_by(const Software& software, Execution execution, bool stated) {
   execution.fuse = software.fuse;
-  if (software.bucket) execution.bucket_bytes = *software.bucket;
-  if (software.gradient_sums && execution.precision.gradient_sums == DataType::F32)
+  execution.bucket_bytes = software.bucket.value_or(Execution().bucket_bytes);
+  if (software.gradient_sums && !stated && is_narrow(execution.precision.activations))
     execution.precision.gradient_sums = *software.gradient_sums;
   return execution;
 }

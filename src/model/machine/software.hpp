@@ -57,15 +57,18 @@ struct Software {
   double contraction_factor = 1, other_factor = 1;
 
   // Sums of gradients.
-  bool overlap = true;                      ///< whether they go on beside kernels
-  std::optional<Bytes> bucket{};            ///< Execution::bucket_bytes; nothing: the default
-  std::optional<DataType> gradient_sums{};  ///< Precision::gradient_sums, unless the user says so
+  bool overlap = true;            ///< whether they go on beside kernels
+  std::optional<Bytes> bucket{};  ///< Execution::bucket_bytes; nothing: the default
+  /// Precision::gradient_sums where activations have 16 bits and the user states no other type
+  std::optional<DataType> gradient_sums{};
 
   // Memory.
   /// by kept_key(); empty: what the backward kernels of the plan's own programs read
   std::map<std::string, KeptOperands> kept{};
   std::set<std::string> in_place{};  ///< kinds whose output takes the place of an input not kept
   bool keeps_gradients = true;       ///< whether gradients of parameters stay from step to step
+  bool shards = true;                ///< whether it can run Execution::sharding
+  bool recomputes = true;            ///< whether it can run Execution::recompute
   Bytes rounding{1};                 ///< each tensor takes a multiple of this many bytes
   /// GPUs: of the driver and the libraries, beside all tensors (769 MiB, reports/gpu/h200.md)
   Bytes context{769 << 20};
@@ -91,15 +94,16 @@ Software read_software(const std::string& source);
 Software software_from_json(const Json& document, const std::string& file);
 /// Bare names of the shipped software, ascending; empty if the program's data cannot be found.
 std::vector<std::string> shipped_software();
+bool is_shipped_software(const std::string& name);
 
 /// Returns the machine as this software uses it: with its time to issue an op on processors, and
 /// with its launches on GPUs of published rates. The machine's document may hold the constants of a
 /// software as they are on that machine (MachineProfile::calibrated), which replace the software's.
 MachineProfile with_software(MachineProfile machine, Software software);
 
-/// Returns the execution as this software runs it: its fusions, buckets and overlap, and its type of
-/// gradient sums unless `execution` has another than F32.
-Execution as_run_by(const Software& software, Execution execution);
+/// Returns the execution as this software runs it: with its fusions and buckets, and with its type of
+/// gradient sums unless `stated`.
+Execution as_run_by(const Software& software, Execution execution, bool stated = false);
 
 /// Whether the software can run this decomposition.
 bool can_run(const Software& software, const ProcessGrid& grid);

@@ -207,7 +207,10 @@ Copies near_copies(const Copies& copies, const ProcessGrid& grid, int rank, bool
   }
   Copies near;
   for (const auto& runs : clusters) {
-    if (runs.size() != clusters.front().size() || runs[own].size() != runs.front().size())
+    // All ranks decide alike, so all runs count, not only those near to this rank.
+    if (runs.size() != clusters.front().size() || std::ranges::any_of(runs, [&](const auto& run) {
+          return run.size() != runs.front().size();
+        }))
       return near_copies(copies, grid, rank, false);
     near.push_back(runs[own]);
   }

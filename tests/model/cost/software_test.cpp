@@ -120,6 +120,32 @@ TEST(Software, LaunchesOnGpusOfPublishedRatesOnly) {
             read_machine("lassen", 1, 1, read_software("pytorch-eager")).fingerprint());
 }
 
+TEST(Software, WithoutOverlapHidesNothing) {
+  Software software;
+  ASSERT_TRUE(read_machine("lassen").hidden);
+  software.overlap = false;
+  EXPECT_FALSE(read_machine("lassen", 1, 1, software).hidden);
+}
+
+TEST(Software, SumsIn16BitsWhereActivationsHaveThemAndNothingElseIsStated) {
+  const Software mxnet = read_software("mxnet");
+  Execution wide, narrow;
+  narrow.precision.activations = DataType::BF16;
+  EXPECT_EQ(as_run_by(mxnet, wide).precision.gradient_sums, DataType::F32);
+  EXPECT_EQ(as_run_by(mxnet, narrow).precision.gradient_sums, DataType::F16);
+  EXPECT_EQ(as_run_by(mxnet, narrow, true).precision.gradient_sums, DataType::F32);
+  // What another software set does not stay.
+  EXPECT_EQ(as_run_by({}, as_run_by(read_software("pytorch-eager"), wide)), wide);
+}
+
+TEST(Software, OfOnesOwnHasAnOwnName) {
+  const test::TemporaryFolder folder;
+  const std::string file =
+      folder.write("mine.json", R"({"schema_version": 1, "name": "pytorch-eager"})");
+  EXPECT_THAT(message_of<InputError>([&] { read_software(file); }),
+              HasSubstr("at /name: \"pytorch-eager\" is another, shipped software"));
+}
+
 /// On a GPU the host issues ops ahead. If kernels are short, the step takes as long as issuing.
 TEST(Software, BoundsStepsByIssuingOnGpus) {
   Software slow = read_software("pytorch-eager");
