@@ -78,8 +78,9 @@ class ClosedRanking final : public Ranking {
                 const MachineProfile& machine)
       : network_(network),
         space_(machine.topology(plan.ranks), usable_dims(network)),
-        table_(network, blocks, space_, plan.execution, machine),
+        table_(network, blocks, space_, plan.execution, machine, search_prices_messages),
         rates_(edge_rates(plan.ranks, machine, plan.execution.precision.activations)) {
+    rates_.as_messages = search_prices_messages;
     fill(table_);
   }
 

@@ -36,18 +36,19 @@ TensorSplit split_of(const Distribution& tensor, const ProcessGrid& grid_of_laye
 
 ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& blocks,
                          const GridSpace& space, const Execution& execution,
-                         const MachineProfile& machine)
+                         const MachineProfile& machine, bool as_messages)
     : network_(network),
       blocks_(blocks),
       space_(space),
       execution_(execution),
       machine_(machine),
       edge_rates_(edge_rates(space.ranks(), machine, execution.precision.activations)),
-      group_rates_(space.ranks(), machine, execution.precision.activations),
+      group_rates_(space.ranks(), machine, execution.precision.activations, as_messages),
       ends_(space),
       placement_(machine.placement(space.ranks())),
       group_shapes_(space, placement_, collective_dims_of(network)),
       grids_of_totals_(space.totals().size()) {
+  edge_rates_.as_messages = as_messages;
   const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
   for (const Block& block : blocks) {

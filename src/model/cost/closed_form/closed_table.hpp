@@ -39,9 +39,9 @@ struct Objective {
 
 class ClosedTable final : public LargeTable {
  public:
-  /// All arguments must outlive this object.
+  /// All arguments must outlive this object. `as_messages`: EdgeRates::as_messages.
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
-              const Execution& execution, const MachineProfile& machine);
+              const Execution& execution, const MachineProfile& machine, bool as_messages = false);
 
   /// The number of classes of equal blocks. fill() must be called once for every class before any
   /// other member. Several threads may fill different classes at the same time.

@@ -256,8 +256,9 @@ double seconds_of(const std::vector<GroupMove>& moves, const EdgeRates& rates) {
 
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed) {
   const int first = home.ranks.of_job(0);  // its blocks are the longest
-  const std::array moves{collectives(home, needed, first),
-                         collectives_adjoint(home, needed, first)};
+  std::array<std::vector<GroupMove>, 2> moves;
+  if (!rates.as_messages)
+    moves = {collectives(home, needed, first), collectives_adjoint(home, needed, first)};
   home.grid = home.grid.in_groups_of(rates.innermost);
   needed.iteration.grid = needed.iteration.grid.in_groups_of(rates.innermost);
   double sum = 0;

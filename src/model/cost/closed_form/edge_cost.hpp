@@ -40,11 +40,13 @@ struct EdgeRates {
   int ranks = 1;
   DataType type = DataType::F32;
   const MachineProfile* machine = nullptr;  ///< prices collectives
+  bool as_messages = false;                 ///< prices messages also where collectives are lowered
 };
 /// `machine` must outlive the result.
 EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
-/// The exact cost of the transfers of one micro-batch, in both directions. Requires that both ends
+/// The exact cost of the transfers of one micro-batch, in both directions, as they are lowered, or
+/// as messages if EdgeRates::as_messages. Requires that both ends
 /// lie on the same ranks.
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
 
@@ -294,8 +296,10 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
     return one.seconds(rates, true, 1, one.least.most_near, one.least.most_near_elements);
   };
   const auto near = static_cast<float>(rates.innermost);
-  least_ = std::min(least_of(forward_), gathered(rates, groups, near)) +
-           std::min(least_of(backward_), summed(rates, groups, near, near));
+  const float forward = least_of(forward_), backward = least_of(backward_);
+  least_ = rates.as_messages ? forward + backward
+                             : std::min(forward, gathered(rates, groups, near)) +
+                                   std::min(backward, summed(rates, groups, near, near));
 }
 
 /// Of several ranks with the same tile, each gathers with others, or those that are near to each
@@ -340,7 +344,7 @@ inline float EdgePrices::seconds(const EdgeRates& rates, const GroupRates& group
                                    met.near_home * forward_.chosen.elements),
         backward = backward_.seconds(rates, any, choice.own_backward(met.common), met.near_readers,
                                      met.near_wanted * held_);
-  if (!met.nested) return forward + backward;
+  if (rates.as_messages || !met.nested) return forward + backward;
   constexpr float rounding = 1e-3F;
   forward = std::min(forward, gathered(rates, groups, met.near_homes + rounding));
   // The ranks that sum a block's terms hold all its home blocks, near ones and far ones.

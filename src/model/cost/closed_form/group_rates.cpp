@@ -12,11 +12,12 @@ std::size_t innermost_of(const Topology& placement) {
 
 }  // namespace
 
-GroupRates::GroupRates(int ranks, const MachineProfile& machine, DataType type) {
+GroupRates::GroupRates(int ranks, const MachineProfile& machine, DataType type, bool none) {
   const Topology placement = machine.placement(ranks);
   const std::size_t level = innermost_of(placement);
   innermost_ = placement[level];
   row_of_.assign(static_cast<std::size_t>(ranks) + 1, -1);
+  if (none) return;
   for (int members = 2; members <= ranks; ++members) {
     if (ranks % members != 0) continue;
     const auto row = lines_.size();

@@ -12,7 +12,8 @@ namespace stratplan {
 class GroupRates {
  public:
   /// `type`: of the elements that the collectives move. `ranks`: the number of ranks in the job.
-  GroupRates(int ranks, const MachineProfile& machine, DataType type);
+  /// `none`: there are no collectives, so all bounds are infinite.
+  GroupRates(int ranks, const MachineProfile& machine, DataType type, bool none = false);
 
   /// Returns a lower bound, in seconds, of a collective that moves `elements` (those of the longer
   /// buffer). All ranks of the job form groups of `members` ranks, of which at most `near` lie in
