@@ -86,8 +86,8 @@ MachineProfile with_constants(MachineProfile machine, const HostConstants& const
   return machine;
 }
 
-/// Logarithms of the constants, relative to those before: what both kinds of kernels share, how much
-/// more contractions have of it, and the time to issue an op.
+/// Logarithms of the constants, relative to those before: what both kinds of kernels share, how
+/// much more contractions have of it, and the time to issue an op.
 using Logarithms = std::array<double, 3>;
 constexpr Logarithms deviations{0.693, 0.262, 1.1};  // log 2, log 1.3, log 3
 constexpr double step_deviation = 0.02;

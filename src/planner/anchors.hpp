@@ -43,8 +43,8 @@ struct AnchorFit {
 /// deviation: 2 % for a step, a factor of 2 for what both kinds of kernels share, 1.3 for their
 /// difference, and 3 for the time to issue an op. So one anchor scales all kernels alike, and more
 /// anchors tell the constants apart. Constants that are zero, or that no step depends on, stay.
-/// Throws InputError that names the anchor's place if its network is not the one that ran, or if the
-/// device states no rate for its arithmetic.
+/// Throws InputError that names the anchor's place if its network is not the one that ran, or if
+/// the device states no rate for its arithmetic.
 AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& machine);
 
 }  // namespace stratplan

@@ -92,8 +92,8 @@ void check_saving(const Software& software, const Execution& execution);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least
 /// memory, or the number of ranks that would be enough. A part of the memory is a reserve
-/// (reserve() in software.hpp). Plans count on it only if no plan fits without. A limit below least_conceivable_memory()
-/// (planner/memory_limit.hpp) is refused without a search.
+/// (reserve() in software.hpp). Plans count on it only if no plan fits without. A limit below
+/// least_conceivable_memory() (planner/memory_limit.hpp) is refused without a search.
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options = {});
 

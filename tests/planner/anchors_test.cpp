@@ -36,7 +36,8 @@ Anchor planted(const std::string& name, std::int64_t batch, MachineProfile machi
           .step = simulate({program}, machine).total};
 }
 
-/// Steps of six networks at two batches tell all constants; the fit does not know which were planted.
+/// Steps of six networks at two batches tell all constants; the fit does not know which were
+/// planted.
 TEST(Anchors, FindPlantedConstants) {
   const HostConstants constants{Seconds{3e-5}, 1.5, 1.2};
   for (const char* name : {"lassen", "epyc-2core"}) {

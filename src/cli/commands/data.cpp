@@ -158,8 +158,9 @@ void measure_rate(const ReadRateOptions& options) {
 }
 
 constexpr const char* rate_footer =
-    R"(The kernel is asked to drop the files from its page cache before the first pass. It keeps files
-that are mapped. The rate is that of one reader: bytes_per_s of a level of storage in machine.json.
+    R"(The kernel is asked to drop the files from its page cache before the first pass. It keeps
+files that are mapped. The rate is that of one reader: bytes_per_s of a level of storage in
+machine.json.
 Examples:
   stratplan data rate train.h5
   stratplan plan resnet50 -n 8 --input 850MB/s)";

@@ -17,8 +17,8 @@ struct Life {
   bool kept = false;        ///< an activation for which a backward phase waits
 };
 
-/// Returns the lives of all tensors that do not stay from step to step. Requires that Software::kept
-/// is not empty and that plan_buffers() has run.
+/// Returns the lives of all tensors that do not stay from step to step. Requires that
+/// Software::kept is not empty and that plan_buffers() has run.
 std::vector<Life> framework_lives(const Program& program, const Software& software, bool on_gpus);
 
 /// Whether a persistent buffer stays from step to step. Frameworks may free gradients.

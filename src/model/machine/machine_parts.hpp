@@ -1,7 +1,7 @@
 #pragma once
-// The parts that many machines share: devices, links and storage, each described once (machines/parts). A
-// machine.json may name a part instead of stating its numbers, so machine files only say which
-// parts there are and how many.
+// The parts that many machines share: devices, links and storage, each described once
+// (machines/parts). A machine.json may name a part instead of stating its numbers, so machine files
+// only say which parts there are and how many.
 //
 //   "device": "a100-40"        the machine has the numbers of that device
 //   "link": "edr", "links": 3  the level has the link's latency, and three times its bandwidth; the

@@ -101,8 +101,8 @@ bool is_shipped_software(const std::string& name);
 /// software as they are on that machine (MachineProfile::calibrated), which replace the software's.
 MachineProfile with_software(MachineProfile machine, Software software);
 
-/// Returns the execution as this software runs it: with its fusions and buckets, and with its type of
-/// gradient sums unless `stated`.
+/// Returns the execution as this software runs it: with its fusions and buckets, and with its type
+/// of gradient sums unless `stated`.
 Execution as_run_by(const Software& software, Execution execution, bool stated = false);
 
 /// Whether the software can run this decomposition.

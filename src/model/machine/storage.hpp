@@ -38,7 +38,8 @@ struct InputPipeline {
   Seconds decode{};  ///< time of one core to decode a whole sample
   int workers = 1;   ///< readers of one rank, each with a core to decode on
   /// Steps whose data are read ahead. Each reader reads a step's data whole, so no more than this
-  /// many readers of a rank are busy. 0: a rank reads with one reader, and computes when it is done.
+  /// many readers of a rank are busy. 0: a rank reads with one reader, and computes when it is
+  /// done.
   int prefetch = 1;
   std::int64_t samples = 0;  ///< in the data set; 0: not stated
   /// what holds the data set after the first epoch, if the data set fits into its capacity
@@ -48,7 +49,8 @@ struct InputPipeline {
 /// Reads one level of the key "storage" of machine.json.
 Storage storage_from(const Json& level, std::string name);
 Json to_json(const Storage& storage);
-/// A shipped storage (machines/parts/storage.json). Throws InputError if there is none of that name.
+/// A shipped storage (machines/parts/storage.json). Throws InputError if there is none of that
+/// name.
 Storage read_storage(const std::string& name);
 
 }  // namespace stratplan

@@ -230,8 +230,8 @@ GroupMove move_over(Collective op, std::vector<std::pair<int, TilePart>> members
 }
 
 /// Gathers the tiles of the rank's union. Where a tile has several copies, each of them gathers the
-/// union with ranks that hold one copy of each other tile. Copies that are near to each other gather
-/// together, and each brings a part of the tile. So each byte comes from afar once.
+/// union with ranks that hold one copy of each other tile. Copies that are near to each other
+/// gather together, and each brings a part of the tile. So each byte comes from afar once.
 GroupMove gather(const Tiling& tiling, const Copies& copies, const Distribution& home, int rank) {
   const std::size_t count = copies.front().size();
   const bool together = count > 1 && home.ranks == Ranks() &&

@@ -13,8 +13,8 @@
 // Along each axis, this rank has a block with as much halo as a block in the middle. If the digits
 // of both ends differ along an axis, the chosen rank can also be apart along that axis: its two
 // blocks have nothing in common. That rank may have any block along the axis, so the smallest block
-// counts. Where collectives may make the transfers, their least cost is an upper limit of the bound.
-// tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
+// counts. Where collectives may make the transfers, their least cost is an upper limit of the
+// bound. tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
 #include <algorithm>
 #include <array>
 #include <map>

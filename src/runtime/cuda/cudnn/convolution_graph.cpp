@@ -190,8 +190,9 @@ bool splits_sums(const EngineConfig& config) {
 /// rounding of plain sums. Found with cuDNN 9.19 on an H200 by
 /// tests/runtime/cuda/device_kernels_test.cpp, which compares each engine with the reference.
 bool miscomputes(const EngineConfig& config, const Kernel& kernel, Arithmetic arithmetic) {
-  // Engines 1, 18 and 50 pad both ends of a dimension alike. Engines 2, 47 and 61 round partial sums
-  // to 16 bits, but have no note of it. Engine 17 is off by up to twice the rounding of plain sums.
+  // Engines 1, 18 and 50 pad both ends of a dimension alike. Engines 2, 47 and 61 round partial
+  // sums to 16 bits, but have no note of it. Engine 17 is off by up to twice the rounding of plain
+  // sums.
   const bool uneven = std::ranges::any_of(
       kernel.windows(), [](const Window& window) { return window.pad_before != window.pad_after; });
   const bool narrow = is_narrow(storage(arithmetic));
