@@ -130,7 +130,8 @@ void calibrate(const CalibrateOptions& options) {
 
 constexpr const char* calibrate_footer =
     R"(A table has lines of comma-separated values. Its first line names the columns:
-network, batch, one of step_seconds and images_per_s, and optionally precision, software and input_size.
+network, batch, one of step_seconds and images_per_s, and optionally precision, software and
+input_size.
 Examples:
   stratplan calibrate --from measured.csv -m lassen -o lassen-here.json
   stratplan calibrate --from timings.json
