@@ -79,10 +79,12 @@ MachineProfile with_constants(MachineProfile machine, const HostConstants& const
   machine.software.contraction_factor = constants.contraction_factor;
   machine.software.other_factor = constants.other_factor;
   if (!constants.op) return machine;
-  if (machine.on_gpus())
+  if (machine.on_gpus()) {
     machine.software.op = constants.op;
-  else
-    machine.step_overhead = Measurement{.median = *constants.op};
+  } else {
+    machine.step_overhead = {};
+    machine.step_overhead.median = *constants.op;
+  }
   return machine;
 }
 
@@ -162,8 +164,9 @@ AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& 
   SP_ASSERT(!anchors.empty(), "{} has no anchors", machine.name);
   std::vector<Pieces> pieces;
   for (const Anchor& anchor : anchors) pieces.push_back(pieces_of(anchor, machine));
-  AnchorFit fit{.before = {.contraction_factor = machine.software.contraction_factor,
-                           .other_factor = machine.software.other_factor}};
+  AnchorFit fit;
+  fit.before.contraction_factor = machine.software.contraction_factor;
+  fit.before.other_factor = machine.software.other_factor;
   if (const double op = op_seconds(machine); op > 0) fit.before.op = Seconds{op};
   double mean_error = 0;
   for (std::size_t i = 0; i < anchors.size(); ++i)

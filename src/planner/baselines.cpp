@@ -64,7 +64,7 @@ class Collection {
       add(fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], ranks_), std::move(plan));
   }
 
-  void add_lbann(const Fits& fits) {
+  void add_lbann(const FitsMemory& fits) {
     const int node = topology_.back();
     for (int sharing = 1; sharing <= node; ++sharing) {
       if (node % sharing != 0 || ranks_ / sharing > network_.micro_batch()) continue;
@@ -163,7 +163,7 @@ Factors spatial_factors(const Shape& sample, int parts) {
 }
 
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
-                                const Execution& execution, const Fits& fits) {
+                                const Execution& execution, const FitsMemory& fits) {
   Collection collection(network, ranks, machine, execution);
   collection.add_sample(ranks);
   for (const int fewer : fewer_ranks(ranks)) collection.add_sample(fewer);

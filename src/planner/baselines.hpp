@@ -19,7 +19,7 @@ struct Baseline {
 };
 
 /// Returns whether a plan fits the memory of its ranks. LBANN's rule requires plans that fit.
-using Fits = std::function<bool(const Plan&)>;
+using FitsMemory = std::function<bool(const Plan&)>;
 
 /// All baselines for up to `ranks` ranks, each plan once. Names:
 ///   sample           sample parallelism over all ranks; without a plan if samples are too few
@@ -36,7 +36,7 @@ using Fits = std::function<bool(const Plan&)>;
 ///                    else (Krizhevsky 2014, arXiv:1404.5997)
 /// Throws InfeasibleError if the machine has fewer than `ranks` ranks.
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
-                                const Execution& execution, const Fits& fits);
+                                const Execution& execution, const FitsMemory& fits);
 
 /// Distributes `parts` over the spatial dimensions of a sample. The prime factors of `parts` are
 /// assigned in descending order. Each factor goes to the dimension with the longest blocks so far;

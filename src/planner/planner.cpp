@@ -377,7 +377,7 @@ class Planning {
   }
 
   void price_baselines() {
-    const Fits plan_fits = [&](const Plan& plan) {
+    const FitsMemory plan_fits = [&](const Plan& plan) {
       return limit_.fits(peak_memory(plan, network_, machine_));
     };
     std::vector<Baseline> all =

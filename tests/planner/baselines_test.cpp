@@ -11,7 +11,7 @@ namespace {
 using test::small_machine;
 using testing::HasSubstr;
 
-const Fits everything_fits = [](const Plan&) { return true; };
+const FitsMemory everything_fits = [](const Plan&) { return true; };
 
 /// Returns "sample=lbann=... | sample on 1 | H4 | !F4": aliases follow '=', baselines without a
 /// plan follow '!'.
@@ -110,7 +110,7 @@ TEST(Baselines, LbannSharesASampleOnlyAsFarAsItMust) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const Network network = test::small_mesh(8, c.extents);
-    const Fits fits = [&](const Plan& plan) {
+    const FitsMemory fits = [&](const Plan& plan) {
       return plan.ranks / plan.layers[1].grid.parts(Dim::N) >= c.needed;
     };
     const auto found = baselines(network, c.ranks, small_machine(), {}, fits);

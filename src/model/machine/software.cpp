@@ -188,7 +188,10 @@ MachineProfile with_software(MachineProfile machine, Software software) {
   if (launches || issues || !software.overlap) machine.stated_fingerprint = machine.fingerprint();
   if (!software.overlap) machine.hidden.reset();
   if (launches) machine.device.launch = *software.launch;
-  if (issues) machine.step_overhead = Measurement{.median = *software.op};
+  if (issues) {
+    machine.step_overhead = {};
+    machine.step_overhead.median = *software.op;
+  }
   machine.device.winograd = software.winograd;
   machine.software = std::move(software);
   return machine;

@@ -80,8 +80,8 @@ void GroupRates::add_shapes(int members, std::size_t level, GroupShape shape,
           .value;
     };
     constexpr std::int64_t large = std::int64_t{1} << 50;
-    const double per_element =
-        (seconds(2 * large) - seconds(large)) * size_of(type) / static_cast<double>(large);
+    const double per_element = (seconds(2 * large) - seconds(large)) *
+                               static_cast<double>(size_of(type)) / static_cast<double>(large);
     Line& line = lines[op];
     // A measured collective may take any time.
     const bool measured = !machine.collectives.empty();
