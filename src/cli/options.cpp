@@ -161,7 +161,7 @@ void add_software(CLI::App& command, std::string& software, bool reads_plan) {
 }
 
 Software software_of(const Plan& plan) {
-  if (!is_shipped_software(plan.software) && plan.software != Software().name)
+  if (!is_shipped_software(plan.software))
     throw InputError("the plan", "/software",
                      fmt::format("expected one of {}, found \"{}\"; for a software of your own, "
                                  "--software names its file",
@@ -199,25 +199,15 @@ Bytes parse_bytes(const std::string& text) {
 }
 
 std::vector<std::int64_t> parse_extents(const std::string& text) {
-  std::vector<std::int64_t> extents;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at <= end) {
-    std::int64_t extent = 0;
-    const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc{} || extent < 1 || extent > largest_extent ||
-        (next != end && *next != ',' && *next != 'x')) {
-      throw UsageError(
-          fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128, each from 1 "
-                      "to {}",
-                      text, largest_extent));
-    }
-    extents.push_back(extent);
-    at = next + 1;
-  }
-  if (extents.size() < 2 || extents.size() > 3)
-    throw UsageError(fmt::format("'{}' has {} extents; write H,W or D,H,W", text, extents.size()));
-  return extents;
+  const auto extents = extents_of(text);
+  if (!extents)
+    throw UsageError(
+        fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128, each from 1 "
+                    "to {}",
+                    text, largest_extent));
+  if (extents->size() < 2 || extents->size() > 3)
+    throw UsageError(fmt::format("'{}' has {} extents; write H,W or D,H,W", text, extents->size()));
+  return *extents;
 }
 
 void check_output(const std::string& file) {

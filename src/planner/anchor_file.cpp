@@ -124,24 +124,14 @@ class TableReader {
     }
     if (const std::string software = text("software"); !software.empty())
       anchor.software = software;
-    anchor.input_size = extents(text("input_size"));
-    return anchor;
-  }
-
-  std::vector<std::int64_t> extents(const std::string& field) const {
-    std::vector<std::int64_t> extents;
-    if (field.empty()) return extents;
-    for (const char *at = field.data(), *const end = at + field.size(); at <= end;) {
-      std::int64_t extent = 0;
-      const auto [next, error] = std::from_chars(at, end, extent);
-      if (error != std::errc{} || extent < 1 || extent > largest_extent ||
-          (next != end && *next != ',' && *next != 'x'))
-        fail(fmt::format("input_size: expected extents such as 224x224, found \"{}\"",
-                         shown(field)));
-      extents.push_back(extent);
-      at = next + 1;
+    if (const std::string size = text("input_size"); !size.empty()) {
+      const auto extents = extents_of(size);
+      if (!extents)
+        fail(
+            fmt::format("input_size: expected extents such as 224x224, found \"{}\"", shown(size)));
+      anchor.input_size = *extents;
     }
-    return extents;
+    return anchor;
   }
 
   std::string file_;

@@ -75,19 +75,6 @@ double op_seconds(const MachineProfile& machine) {
                            : machine.step_overhead.median.value;
 }
 
-MachineProfile with_constants(MachineProfile machine, const HostConstants& constants) {
-  machine.software.contraction_factor = constants.contraction_factor;
-  machine.software.other_factor = constants.other_factor;
-  if (!constants.op) return machine;
-  if (machine.on_gpus()) {
-    machine.software.op = constants.op;
-  } else {
-    machine.step_overhead = {};
-    machine.step_overhead.median = *constants.op;
-  }
-  return machine;
-}
-
 /// Logarithms of the constants, relative to those before: what both kinds of kernels share, how
 /// much more contractions have of it, and the time to issue an op.
 using Logarithms = std::array<double, 3>;
@@ -177,7 +164,9 @@ AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& 
                     }));
   for (std::size_t i = 0; i < anchors.size(); ++i) {
     const auto simulated = [&](const HostConstants& constants) {
-      return simulate({pieces[i].program}, with_constants(pieces[i].machine, constants)).total;
+      MachineProfile machine_with = pieces[i].machine;
+      set_constants(machine_with, constants);
+      return simulate({pieces[i].program}, machine_with).total;
     };
     fit.anchors.push_back({anchors[i], simulated(fit.before), simulated(fit.after)});
   }

@@ -50,9 +50,7 @@ Json document_of(const CalibrateOptions& options, const MachineProfile& machine,
           : read_machine_document(local ? local_machine_path(1, machine.threads_per_rank).string()
                                         : options.machine);
   Json& constants = document["software"][software];
-  constants = {{"contraction_factor", fit.after.contraction_factor},
-               {"other_factor", fit.after.other_factor}};
-  if (fit.after.op) constants["op_seconds"] = fit.after.op->value;
+  constants = to_json(fit.after);
   constants["source"]["all"] =
       fmt::format("stratplan calibrate, from {} of {}",
                   counted(static_cast<std::int64_t>(fit.anchors.size()), "measured step"),
@@ -83,13 +81,6 @@ Table anchors_table(const AnchorFit& fit) {
                           signed_percent(one.before / one.anchor.step - 1),
                           signed_percent(one.after / one.anchor.step - 1)});
   return table;
-}
-
-Json to_json(const HostConstants& constants) {
-  Json json{{"contraction_factor", constants.contraction_factor},
-            {"other_factor", constants.other_factor}};
-  if (constants.op) json["op_seconds"] = constants.op->value;
-  return json;
 }
 
 Json to_json(const AnchorFit& fit, const std::string& software) {

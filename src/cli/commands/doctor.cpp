@@ -59,19 +59,6 @@ std::vector<Finding> what_was_built() {
                "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
 }
 
-/// Returns the names of the shipped files in `folder`, ascending. The list is empty if the
-/// program's data cannot be found.
-std::vector<std::string> shipped(const std::string& folder) {
-  std::vector<std::string> names;
-  try {
-    for (const auto& entry : std::filesystem::directory_iterator(data_folder(folder)))
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  } catch (const EnvironmentError&) {
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 Finding cache() {
   const auto folder = cache_folder();
   try {
@@ -113,7 +100,7 @@ std::string remark_on_mpirun() {
 std::vector<Finding> what_was_found() {
   const auto mpirun = find_on_path("mpirun");
   const Bytes memory{static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
-  const auto networks = shipped("networks"), machines = shipped("machines");
+  const auto networks = shipped_files("networks"), machines = shipped_files("machines");
   return {{"cores", true, true, fmt::format("{} ({})", usable_cores(), cpu_model()), ""},
           {"memory", true, true, readable(memory), ""},
           {"mpirun", mpirun.has_value(), true, mpirun ? *mpirun + remark_on_mpirun() : "not found",

@@ -63,7 +63,8 @@ bool only_repeats(const Decomposition& decomposition) {
 /// Returns the plan that gives each layer the decomposition of --uniform, or the nearest legal one.
 /// Throws InfeasibleError if every layer would only repeat its work although --uniform splits it.
 /// Also throws InfeasibleError if the plan needs more memory than --memory.
-Plan uniform(const PlanOptions& options, const Network& network, const MachineProfile& machine) {
+Plan uniform(const PlanOptions& options, const PlanningOptions& planning, const Network& network,
+             const MachineProfile& machine) {
   const Decomposition wanted = parse_decomposition(options.uniform);
   if (wanted.grid.ranks() > options.ranks)
     throw UsageError(fmt::format("--uniform {} needs {} ranks, but --ranks says {}",
@@ -88,10 +89,8 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   if (!can_run(machine.software, wanted.grid))
     throw InfeasibleError(
         fmt::format("{} cannot run --uniform {}", machine.software.name, options.uniform));
-  plan.execution = as_run_by(machine.software, options.execution.execution(network),
-                             options.execution.precision.gradient_sums.has_value());
-  const std::optional<Bytes> limit =
-      options.memory.empty() ? std::nullopt : std::optional(parse_bytes(options.memory));
+  plan.execution = planning.execution;
+  const std::optional<Bytes> limit = planning.memory_limit;
   plan.prediction = choose_execution(plan, network, machine, limit);
   if (limit && plan.prediction->memory > *limit)
     throw InfeasibleError(fmt::format("{} needs {} per rank, more than --memory {}", plan.name,
@@ -104,20 +103,19 @@ bool has_name(const Considered& considered, const std::string& name) {
                                               name) != considered.aliases.end();
 }
 
-bool is_usable(const std::string& name, const PlanningResult& result) {
-  return std::ranges::any_of(result.baselines, [&](const Considered& considered) {
-    return has_name(considered, name) && considered.usable();
-  });
+/// Returns the baseline of this name; null if the network has none.
+const Considered* find_baseline(const std::string& name, const PlanningResult& result) {
+  const auto found = std::ranges::find_if(
+      result.baselines, [&](const Considered& considered) { return has_name(considered, name); });
+  return found == result.baselines.end() ? nullptr : &*found;
 }
 
 Plan baseline(const std::string& name, const PlanningResult& result) {
-  for (const Considered& considered : result.baselines) {
-    if (!has_name(considered, name)) continue;
-    if (!considered.usable())
-      throw InfeasibleError(fmt::format("{}: {}", name, considered.infeasible));
-    return *considered.plan;
-  }
-  throw InfeasibleError(fmt::format("strategy {} gives no plan for this network", name));
+  const Considered* found = find_baseline(name, result);
+  if (!found)
+    throw InfeasibleError(fmt::format("strategy {} gives no plan for this network", name));
+  if (!found->usable()) throw InfeasibleError(fmt::format("{}: {}", name, found->infeasible));
+  return *found->plan;
 }
 
 Json layers_to_json(const Plan& plan, const Network& network) {
@@ -294,11 +292,11 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   Plan chosen;
   std::optional<PlanningResult> result;
   if (!options.uniform.empty()) {
-    chosen = uniform(options, network, machine);
+    chosen = uniform(options, planning, network, machine);
   } else {
     result = plan(network, options.network.source, options.ranks, machine, planning);
-    if (!options.strategy.empty() && result->reserve.value > 0 &&
-        !is_usable(options.strategy, *result)) {
+    const Considered* named = find_baseline(options.strategy, *result);
+    if (!options.strategy.empty() && result->reserve.value > 0 && !(named && named->usable())) {
       planning.counts_on_reserve = true;
       result = plan(network, options.network.source, options.ranks, machine, planning);
     }

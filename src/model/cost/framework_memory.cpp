@@ -54,20 +54,23 @@ class Lives {
 
   void begin() {
     const int last = static_cast<int>(program_.ops.size()) - 1;
+    const std::vector<int> written = first_writes();
     for (std::size_t id = 0; id < of_.size(); ++id) {
       const Buffer& buffer = program_.buffers[id];
       of_[id] = {buffer.tensor_class, rounded(buffer.bytes(), software_), -1, -1, false};
       if (buffer.inside >= 0 || stays(buffer, software_)) continue;
-      of_[id].first = buffer.persistent ? first_write(static_cast<BufferId>(id)) : buffer.first_op;
+      of_[id].first = buffer.persistent ? written[id] : buffer.first_op;
       of_[id].last = buffer.persistent ? last : buffer.last_op;
     }
   }
 
-  int first_write(BufferId id) const {
-    for (std::size_t op = 0; op < program_.ops.size(); ++op)
+  /// By buffer: the first op that writes it or a slice of it; -1 if none does.
+  std::vector<int> first_writes() const {
+    std::vector<int> first(of_.size(), -1);
+    for (std::size_t op = program_.ops.size(); op-- > 0;)
       for (const BufferId written : program_.ops[op].writes)
-        if (program_.whole_of(written) == id) return static_cast<int>(op);
-    return -1;
+        first[static_cast<std::size_t>(program_.whole_of(written))] = static_cast<int>(op);
+    return first;
   }
 
   /// Lets each activation end with its last use in a forward phase.

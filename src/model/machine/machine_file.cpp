@@ -39,17 +39,7 @@ std::string file_of(const std::string& source) {
 
 }  // namespace
 
-std::vector<std::string> shipped_machines() {
-  std::vector<std::string> names;
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(data_folder("machines")))
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  } catch (const EnvironmentError&) {
-  } catch (const fs::filesystem_error&) {
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> shipped_machines() { return shipped_files("machines"); }
 
 Json read_machine_document(const std::string& source) {
   const std::string file = file_of(source);

@@ -249,20 +249,6 @@ std::vector<Interference> interference_from(const Json& json) {
   return rows;
 }
 
-Json to_json(const HostConstants& constants) {
-  Json json{{"contraction_factor", constants.contraction_factor},
-            {"other_factor", constants.other_factor}};
-  if (constants.op) json["op_seconds"] = constants.op->value;
-  return json;
-}
-
-HostConstants host_constants_from(const Json& json) {
-  HostConstants constants{.contraction_factor = json.value("contraction_factor", 1.0),
-                          .other_factor = json.value("other_factor", 1.0)};
-  if (json.contains("op_seconds")) constants.op = Seconds{json.at("op_seconds").get<double>()};
-  return constants;
-}
-
 Json to_json(const Drift& drift) {
   return {{"ratio", drift.ratio},
           {"least", drift.least},

@@ -22,8 +22,7 @@ bool is_a_file(const std::string& source) {
 
 std::string software_file(const std::string& source) {
   if (is_a_file(source)) return source;
-  const std::vector<std::string> names = shipped_software();
-  if (std::find(names.begin(), names.end(), source) == names.end())
+  if (const std::vector<std::string> names = shipped_software(); !is_shipped_software(source))
     throw InputError(source, "",
                      fmt::format("unknown software{}; expected a file or one of {}",
                                  suggestion(source, names), fmt::join(names, ", ")));
@@ -125,17 +124,7 @@ KeptOperands kept_of(const Software& software, const Kernel& kernel) {
   return found == software.kept.end() ? KeptOperands() : found->second;
 }
 
-std::vector<std::string> shipped_software() {
-  std::vector<std::string> names;
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(data_folder("software")))
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  } catch (const EnvironmentError&) {
-  } catch (const fs::filesystem_error&) {
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> shipped_software() { return shipped_files("software"); }
 
 Software software_from_json(const Json& document, const std::string& file) {
   Software software;
@@ -160,7 +149,7 @@ Software software_from_json(const Json& document, const std::string& file) {
 
 bool is_shipped_software(const std::string& name) {
   const std::vector<std::string> names = shipped_software();
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return name == Software().name || std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Software read_software(const std::string& source) {
@@ -175,25 +164,44 @@ Software read_software(const std::string& source) {
   return software;
 }
 
+Json to_json(const HostConstants& constants) {
+  Json json{{"contraction_factor", constants.contraction_factor},
+            {"other_factor", constants.other_factor}};
+  if (constants.op) json["op_seconds"] = constants.op->value;
+  return json;
+}
+
+HostConstants host_constants_from(const Json& json) {
+  return {.op = seconds_from(json, "op_seconds"),
+          .contraction_factor = json.value("contraction_factor", 1.0),
+          .other_factor = json.value("other_factor", 1.0)};
+}
+
+void set_constants(MachineProfile& machine, const HostConstants& constants) {
+  machine.software.contraction_factor = constants.contraction_factor;
+  machine.software.other_factor = constants.other_factor;
+  if (!constants.op) return;
+  machine.software.op = constants.op;
+  if (machine.on_gpus()) return;
+  machine.step_overhead = {};
+  machine.step_overhead.median = *constants.op;
+}
+
 MachineProfile with_software(MachineProfile machine, Software software) {
+  HostConstants constants{software.op, software.contraction_factor, software.other_factor};
   if (const auto found = machine.calibrated.find(software.name);
       found != machine.calibrated.end()) {
-    const HostConstants& here = found->second;
-    if (here.op) software.op = here.op;
-    software.contraction_factor = here.contraction_factor;
-    software.other_factor = here.other_factor;
+    constants = found->second;
+    if (!constants.op) constants.op = software.op;
   }
   const bool launches = machine.on_gpus() && machine.assumed && software.launch,
-             issues = !machine.on_gpus() && software.op;
+             issues = !machine.on_gpus() && constants.op;
   if (launches || issues || !software.overlap) machine.stated_fingerprint = machine.fingerprint();
   if (!software.overlap) machine.hidden.reset();
   if (launches) machine.device.launch = *software.launch;
-  if (issues) {
-    machine.step_overhead = {};
-    machine.step_overhead.median = *software.op;
-  }
   machine.device.winograd = software.winograd;
   machine.software = std::move(software);
+  set_constants(machine, constants);
   return machine;
 }
 

@@ -96,6 +96,12 @@ Software software_from_json(const Json& document, const std::string& file);
 std::vector<std::string> shipped_software();
 bool is_shipped_software(const std::string& name);
 
+Json to_json(const HostConstants& constants);
+HostConstants host_constants_from(const Json& json);
+/// Gives the machine's software these constants. On processors, the time to issue an op becomes
+/// MachineProfile::step_overhead.
+void set_constants(MachineProfile& machine, const HostConstants& constants);
+
 /// Returns the machine as this software uses it: with its time to issue an op on processors, and
 /// with its launches on GPUs of published rates. The machine's document may hold the constants of a
 /// software as they are on that machine (MachineProfile::calibrated), which replace the software's.

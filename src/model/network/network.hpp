@@ -97,6 +97,10 @@ struct Network {
   std::string fingerprint() const;
 };
 
+/// Reads extents such as "128,128" or "64x128x128", any number of them. Returns nothing if the text
+/// is something else, or if an extent is not within 1 and largest_extent.
+std::optional<std::vector<std::int64_t>> extents_of(const std::string& text);
+
 /// Values from the command line that replace or extend a network file.
 struct NetworkOverrides {
   std::optional<std::int64_t> batch{};

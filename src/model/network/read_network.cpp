@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/base/text.hpp"
+#include "model/network/limits.hpp"
 #include "model/network/network.hpp"
 #include "model/network/onnx.hpp"
 #include "model/network/read_parameters.hpp"
@@ -485,6 +487,20 @@ std::string file_of(const std::string& source) {
 }
 
 }  // namespace
+
+std::optional<std::vector<std::int64_t>> extents_of(const std::string& text) {
+  std::vector<std::int64_t> extents;
+  for (const char *at = text.data(), *const end = at + text.size(); at <= end;) {
+    std::int64_t extent = 0;
+    const auto [next, error] = std::from_chars(at, end, extent);
+    if (error != std::errc{} || extent < 1 || extent > largest_extent ||
+        (next != end && *next != ',' && *next != 'x'))
+      return std::nullopt;
+    extents.push_back(extent);
+    at = next + 1;
+  }
+  return extents;
+}
 
 Network read_network(const std::string& source, const NetworkOverrides& overrides) {
   const std::string file = file_of(source);

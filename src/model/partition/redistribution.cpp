@@ -184,7 +184,7 @@ Copies near_copies(const Copies& copies, const ProcessGrid& grid, int rank, bool
   // The most levels that different tiles share. Without `together`, no copies share more.
   int far = together ? 0 : grid.levels();
   if (together) {
-    // Of all ranks, neighbours in ascending order share most levels.
+    // Neighbours in ascending order share most levels.
     std::vector<std::pair<int, std::size_t>> members;  // rank, tile
     for (std::size_t tile = 0; tile < copies.size(); ++tile)
       for (const int holder : copies[tile]) members.emplace_back(holder, tile);

@@ -48,6 +48,9 @@ std::string fingerprint_of(const std::string& bytes);
 /// $STRATPLAN_DATA_DIR, the program's source tree, the installation's share/stratplan. Throws
 /// EnvironmentError if none of them has it.
 std::filesystem::path data_folder(const std::string& name);
+/// The bare names of the JSON files in data_folder(name), ascending; empty if the folder cannot be
+/// found or read.
+std::vector<std::string> shipped_files(const std::string& name);
 /// Returns $STRATPLAN_CACHE_DIR, else $XDG_CACHE_HOME/stratplan, else $HOME/.cache/stratplan.
 /// Throws EnvironmentError if none of the variables is set.
 std::filesystem::path cache_folder();

@@ -1,6 +1,7 @@
 // Writes documents that satisfy their schemas, and finds the program's own folders.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -57,6 +58,18 @@ fs::path data_folder(const std::string& name) {
       fmt::format("the folder of shipped {} was not found at {}; set STRATPLAN_DATA_DIR to the "
                   "parent of this folder",
                   name, tried));
+}
+
+std::vector<std::string> shipped_files(const std::string& name) {
+  std::vector<std::string> names;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(data_folder(name)))
+      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  } catch (const EnvironmentError&) {
+  } catch (const fs::filesystem_error&) {
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 fs::path cache_folder() {

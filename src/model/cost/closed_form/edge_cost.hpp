@@ -302,8 +302,8 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
                                    std::min(backward, summed(rates, groups, near, near));
 }
 
-/// Of several ranks with the same tile, each gathers with others, or those that are near to each
-/// other gather together.
+/// The ranks that hold the same tile either gather with different ranks each, or those that are
+/// near to each other gather together.
 inline float EdgePrices::gathering(const GroupRates& groups, float tiles, float copies, float near,
                                    float elements) {
   const float apart = groups.seconds(Collective::AllGather, tiles, near, elements);
