@@ -101,7 +101,8 @@ class LargeScaleSearch {
   /// method for solving convex programs, 1960). The lower bound is tight under weights that make
   /// the best plans about equally expensive. So the weights of each search are the hardest for the
   /// plans in `cuts_`, and the plan that it finds is added to `cuts_`. The searches end when the
-  /// gap is closed or a found plan is already in `cuts_`.
+  /// gap is closed, when most of it is left under the weights themselves, or when a found plan is
+  /// already in `cuts_`.
   void look() {
     const auto less = [&](const Assignment& a, const Assignment& b) {
       return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
@@ -111,7 +112,9 @@ class LargeScaleSearch {
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
-      if (!found || gap() <= good_enough || std::ranges::count(cuts_, *found) > 0) return;
+      if (!found || gap() <= good_enough || gap_under_weights_ > gap() / 2 ||
+          std::ranges::count(cuts_, *found) > 0)
+        return;
       cuts_.push_back(*found);
     }
   }
@@ -141,6 +144,7 @@ class LargeScaleSearch {
     table_.set_objective({begins, hidden_, price_});
     const auto bounded = branch_and_bound(table_, agreements_, seeds_, options_, few_);
     if (!bounded) return {};
+    gap_under_weights_ = bounded->gap();
     // The bound counts memory at its price. A plan that fits uses no more memory than the limit, so
     // the price of the limit is subtracted.
     lower_bound_ =
@@ -383,6 +387,7 @@ class LargeScaleSearch {
   std::vector<Assignment> cuts_;  ///< plans for which hardest_weights() finds weights
   double price_ = 0;              ///< price of memory, in seconds per byte
   double lower_bound_ = 0;
+  double gap_under_weights_ = 0;  ///< of the last search
   LargeScaleResult outcome_;
 };
 

@@ -137,11 +137,6 @@ class LargeAgreeingTable final : public LargeTable {
     return users_.is_given(edge) ? table_.through(edge, forward, costs, limits)
                                  : through_agreement(edge, forward, costs);
   }
-  std::vector<double> through_at_least(int edge, bool forward, std::span<const double> costs,
-                                       std::span<const double> limits) const override {
-    return users_.is_given(edge) ? table_.through_at_least(edge, forward, costs, limits)
-                                 : through_agreement(edge, forward, costs);
-  }
 
  private:
   bool is_given(int node) const { return node < table_.nodes(); }

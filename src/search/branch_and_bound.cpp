@@ -167,9 +167,10 @@ class BranchAndBound {
   void bound() {
     constexpr int most_passes = 40;
     const double worthwhile = options_.memory_limit ? 0.002 : 0.0003;
+    // With a memory limit, the exact search takes longer.
+    const std::size_t enough = options_.memory_limit ? few_enough : options_.most_candidates;
     DualBound& dual = dual_.emplace(table_, limit());
     if (found_) dual.expect(best_.assignment);
-    dual.sketch();
     for (int pass = 0; pass < most_passes; ++pass) {
       const double bound_before = best_.lower_bound, cost_before = best_.cost;
       dual.ascend();
@@ -181,7 +182,7 @@ class BranchAndBound {
       const bool helped = best_.lower_bound - bound_before > worthwhile * best_.lower_bound ||
                           best_.cost < cost_before;
       if (!helped || (found_ && best_.gap() <= options_.tolerance) ||
-          dual.most_survivors() <= few_enough)
+          dual.most_survivors() <= enough)
         break;
     }
   }

@@ -79,12 +79,6 @@ class LargeTable {
     costs[static_cast<std::size_t>(candidate)] = 0;
     return through(edge, forward, costs, limits);
   }
-  /// A quickly computed lower bound of through().
-  virtual std::vector<double> through_at_least(int edge, bool forward,
-                                               std::span<const double> costs,
-                                               std::span<const double> limits) const {
-    return through(edge, forward, costs, limits);
-  }
 };
 
 }  // namespace stratplan

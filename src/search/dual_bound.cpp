@@ -111,15 +111,7 @@ void DualBound::expect(const std::vector<int>& assignment) {
 DualBound::Costs DualBound::through(int edge, int from_node, const Costs& costs,
                                     const Costs& limits) const {
   const bool forward = table_.edges()[at(edge)].from == from_node;
-  return roughly_ ? table_.through_at_least(edge, forward, costs, limits)
-                  : table_.through(edge, forward, costs, limits);
-}
-
-void DualBound::sketch() {
-  roughly_ = true;
-  ascend();
-  descend();
-  roughly_ = false;
+  return table_.through(edge, forward, costs, limits);
 }
 
 void DualBound::gather(int node) {

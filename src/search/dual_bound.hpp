@@ -34,9 +34,6 @@ class DualBound {
   /// wrong guess makes their bounds less tight, but never invalid. To be called before the first
   /// pass.
   void expect(const std::vector<int>& assignment);
-  /// Makes an ascent and a descent with rough messages, so that fewer candidates need exact
-  /// messages. To be called before the first pass, after expect().
-  void sketch();
   /// Lowers the limit to the cost of an assignment that has been found. Does nothing if the limit
   /// is lower already.
   void lower_limit(double limit) { limit_ = std::min(limit_, limit); }
@@ -76,7 +73,7 @@ class DualBound {
 
   const LargeTable& table_;
   double limit_, bound_ = 0;
-  bool descended_ = false, roughly_ = false;
+  bool descended_ = false;
   std::vector<int> order_;  ///< the nodes, each behind its parent
   std::vector<int> parent_, parent_edge_;
   std::vector<std::vector<int>> children_, besides_of_low_, besides_of_high_;

@@ -106,7 +106,6 @@ RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
   };
   DualBound dual(table, 1e9);
   if (*rc::gen::arbitrary<bool>()) dual.expect(any());
-  if (*rc::gen::arbitrary<bool>()) dual.sketch();
   const std::vector<int> assignment = any();
   const double cost = cost_of(table, assignment), optimum = search_exhaustively(dense)->cost.value;
   double before = 0;

@@ -55,19 +55,6 @@ class Widened final : public LargeTable {
       least[there] = std::max(floor, std::min(least[there], limits[there]));
     return least;
   }
-  /// Knows only the cheapest pair of each edge.
-  std::vector<double> through_at_least(int edge, bool, std::span<const double> costs,
-                                       std::span<const double> limits) const override {
-    double cheapest = std::numeric_limits<double>::infinity();
-    const auto [from, to] = edges_[static_cast<std::size_t>(edge)];
-    for (int a = 0; a < table_.candidates(from); ++a)
-      for (int b = 0; b < table_.candidates(to); ++b)
-        cheapest = std::min(cheapest, edge_cost(edge, a, b));
-    const double floor = *std::ranges::min_element(costs);
-    std::vector<double> least(limits.begin(), limits.end());
-    for (double& seconds : least) seconds = std::max(floor, std::min(seconds, floor + cheapest));
-    return least;
-  }
 
  private:
   const DenseTable& table_;

@@ -253,15 +253,6 @@ class ClosedEdge::Passage {
     return by_candidate(limits);
   }
 
-  std::vector<double> run_roughly(std::span<const double> limits) {
-    least_.assign(there_.ends.size(), infinity);
-    in_parallel(there_by_kind_.size(), [&](std::size_t kind) {
-      const double least = least_to(static_cast<int>(kind));
-      for (const int end : there_by_kind_[kind]) least_[at(end)] = least;
-    });
-    return by_candidate(limits);
-  }
-
  private:
   std::vector<double> by_candidate(std::span<const double> limits) const {
     const std::size_t candidates = limits.size();
@@ -271,16 +262,6 @@ class ClosedEdge::Passage {
     for (std::size_t c = 0; c < candidates; ++c)
       result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
     return result;
-  }
-
-  /// A lower bound of the result at all ends of this kind.
-  double least_to(int kind) const {
-    double least = highest_limit(kind);
-    for (const Group& group : groups_) {
-      if (group.least >= least) break;
-      least = std::min(least, group.least + prices(group.kind, kind).least() * edge_.passes_);
-    }
-    return least;
   }
 
   double highest_limit(int kind) const {
@@ -406,11 +387,6 @@ std::vector<double> ClosedEdge::through(bool forward, std::span<const double> co
   if (first != costs.end() && std::find_if(first + 1, costs.end(), finite) == costs.end())
     return from_one(forward, static_cast<int>(first - costs.begin()), *first, limits);
   return Passage(*this, forward, costs, limits).run(limits);
-}
-
-std::vector<double> ClosedEdge::through_at_least(bool forward, std::span<const double> costs,
-                                                 std::span<const double> limits) const {
-  return Passage(*this, forward, costs, limits).run_roughly(limits);
 }
 
 }  // namespace stratplan

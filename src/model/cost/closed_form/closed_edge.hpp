@@ -29,9 +29,6 @@ class ClosedEdge {
   /// Implements LargeTable::through. `forward`: the costs belong to the home end.
   std::vector<double> through(bool forward, std::span<const double> costs,
                               std::span<const double> limits) const;
-  /// A lower bound of through(), as if the digits of both ends always lay in the cheapest way.
-  std::vector<double> through_at_least(bool forward, std::span<const double> costs,
-                                       std::span<const double> limits) const;
 
  private:
   /// The data of one axis, by the numbers of parts that occur at either end.

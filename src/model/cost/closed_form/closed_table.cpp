@@ -339,10 +339,4 @@ std::vector<double> ClosedTable::through(int edge, bool forward, std::span<const
   return edge_class(edge).model->through(forward, costs, limits);
 }
 
-std::vector<double> ClosedTable::through_at_least(int edge, bool forward,
-                                                  std::span<const double> costs,
-                                                  std::span<const double> limits) const {
-  return edge_class(edge).model->through_at_least(forward, costs, limits);
-}
-
 }  // namespace stratplan
