@@ -67,6 +67,19 @@ AxisBlocks wanted_along(const Needed& needed, Axis axis) {
   return blocks_along(needed.iteration, axis, [&](int rank) { return needed.region(axis, rank); });
 }
 
+int parts_along(const Distribution& by, Axis axis) {
+  int parts = 1;
+  for (const Dim dim : by.split(axis).by) parts *= by.grid.parts(dim);
+  return parts;
+}
+
+/// Whether unions can consist of several tiles, as far as their numbers along each axis tell. This
+/// takes no time per rank.
+bool can_gather(const Distribution& tiles, const Distribution& unions) {
+  return std::ranges::any_of(
+      all_axes, [&](Axis axis) { return parts_along(tiles, axis) > parts_along(unions, axis); });
+}
+
 /// Whether the blocks follow each other and cover an axis.
 bool is_tiled(const std::vector<Interval>& blocks, std::int64_t extent) {
   std::int64_t end = 0;
@@ -102,11 +115,14 @@ class Tiling {
       std::vector<int>& counts = tiling.counts_[static_cast<std::size_t>(axis)];
       for (const Interval& all : wanted.blocks) counts.push_back(tiles_in(held.blocks, all));
       if (std::ranges::count(counts, 0) > 0) return {};
-      const bool both_split = !held.index.empty() && !wanted.index.empty();
-      for (int rank = 0; rank < (both_split ? home.grid.ranks() : 0); ++rank)
-        if (!wanted.at(rank).contains(held.at(rank))) return {};
       tiling.tiles_[static_cast<std::size_t>(axis)] = std::move(held);
       tiling.unions_[static_cast<std::size_t>(axis)] = std::move(wanted);
+    }
+    for (std::size_t axis = 0; axis < axis_count; ++axis) {
+      const AxisBlocks &tiles = tiling.tiles_[axis], &unions = tiling.unions_[axis];
+      const bool both_split = !tiles.index.empty() && !unions.index.empty();
+      for (int rank = 0; rank < (both_split ? home.grid.ranks() : 0); ++rank)
+        if (!unions.at(rank).contains(tiles.at(rank))) return {};
     }
     return tiling;
   }
@@ -304,19 +320,23 @@ int common_place(const Distribution& home, const Needed& needed, int rank) {
 
 std::vector<GroupMove> collectives(const Distribution& home, const Needed& needed, int rank) {
   const int place = common_place(home, needed, rank);
-  return place < 0 ? std::vector<GroupMove>{}
-                   : gathers(Tiling::find(home, needed, true), home, place);
+  if (place < 0 || !can_gather(home, needed.iteration)) return {};
+  return gathers(Tiling::find(home, needed, true), home, place);
 }
 
 std::vector<GroupMove> collectives_adjoint(const Distribution& home, const Needed& needed,
                                            int rank) {
   const int place = common_place(home, needed, rank);
   if (place < 0) return {};
+  const bool adds = !needed.iteration.dims_with(Role::Gathered).empty();
+  if (adds)
+    if (std::vector<GroupMove> moves = sums(Tiling::find(home, needed, true), needed, place);
+        !moves.empty())
+      return moves;
+  if (!can_gather(needed.iteration, home)) return {};
   const std::optional<Tiling> wanted_are_tiles = Tiling::find(home, needed, false);
-  if (needed.iteration.dims_with(Role::Gathered).empty())
-    return gathers(wanted_are_tiles, home, place);
-  std::vector<GroupMove> moves = sums(Tiling::find(home, needed, true), needed, place);
-  return moves.empty() ? sums_and_gathers(wanted_are_tiles, home, needed, place) : moves;
+  return adds ? sums_and_gathers(wanted_are_tiles, home, needed, place)
+              : gathers(wanted_are_tiles, home, place);
 }
 
 }  // namespace stratplan

@@ -260,38 +260,44 @@ TEST(Redistribution, IsLoweredAsPriced) {
     });
 }
 
-/// On a machine of four nodes, an all-gather brings each element to a node once. The elements that
-/// a node's ranks need and none of them holds are counted one by one.
-TEST(Redistribution, AllGathersBringEachElementToANodeOnce) {
+/// On a machine of four nodes, an all-gather brings each element to a node once, and the terms of a
+/// reduce-scatter leave a node as one sum. The elements that a node's ranks read and none of them
+/// holds are counted one by one; the adjoint sends a sum of each back.
+TEST(Redistribution, CollectivesMoveEachElementBetweenNodesOnce) {
   const Edge edge(8, 12, 4);
-  int gathers = 0;
+  int gathers = 0, scatters = 0;
   for (const int per_node : {1, 2, 3})
     for_each_pair(edge, {4, per_node}, 3, [&](const Decomposition& from, const Decomposition& to) {
       const Distribution home = edge.home(from);
       const Needed needed = edge.needed(to);
-      if (collectives(home, needed, 0).empty()) return;
-      ++gathers;
-      const auto node = [&](int rank) { return rank / per_node; };
+      const auto node = [&](int rank) { return static_cast<std::size_t>(rank / per_node); };
       std::vector<std::set<std::int64_t>> missing(4);
-      std::vector<std::int64_t> brought(4);
-      std::vector<std::set<std::vector<int>>> known(4);
-      for (int rank = 0; rank < home.grid.ranks(); ++rank) {
-        const auto at = static_cast<std::size_t>(node(rank));
-        for_each_element(home.shape, needed.region(rank),
-                         [&](std::int64_t element) { missing[at].insert(element); });
-        const GroupMove move = collectives(home, needed, rank).front();
-        if (!known[at].insert(move.group).second) continue;
-        for (std::size_t i = 0; i < move.group.size(); ++i)
-          if (node(move.group[i]) != node(rank)) brought[at] += move.parts[i].elements();
-      }
       for (int rank = 0; rank < home.grid.ranks(); ++rank)
-        for_each_element(home.shape, home.owned(rank), [&](std::int64_t element) {
-          missing[static_cast<std::size_t>(node(rank))].erase(element);
-        });
-      for (std::size_t at = 0; at < 4; ++at)
-        EXPECT_EQ(brought[at], std::ssize(missing[at])) << "node " << at;
+        for_each_element(home.shape, needed.region(rank),
+                         [&](std::int64_t element) { missing[node(rank)].insert(element); });
+      for (int rank = 0; rank < home.grid.ranks(); ++rank)
+        for_each_element(home.shape, home.owned(rank),
+                         [&](std::int64_t element) { missing[node(rank)].erase(element); });
+      const auto expect_once = [&](Collective op, auto&& moves_of) {
+        const std::vector<GroupMove> first = moves_of(home, needed, 0);
+        if (first.size() != 1 || first.front().op != op) return 0;
+        std::vector<std::int64_t> moved(4);
+        std::vector<std::set<std::vector<int>>> known(4);
+        for (int rank = 0; rank < home.grid.ranks(); ++rank) {
+          const GroupMove move = moves_of(home, needed, rank).front();
+          if (!known[node(rank)].insert(move.group).second) continue;
+          for (std::size_t i = 0; i < move.group.size(); ++i)
+            if (node(move.group[i]) != node(rank)) moved[node(rank)] += move.parts[i].elements();
+        }
+        for (std::size_t at = 0; at < 4; ++at)
+          EXPECT_EQ(moved[at], std::ssize(missing[at])) << "node " << at;
+        return 1;
+      };
+      gathers += expect_once(Collective::AllGather, collectives);
+      scatters += expect_once(Collective::ReduceScatter, collectives_adjoint);
     });
   EXPECT_GT(gathers, 30);
+  EXPECT_GT(scatters, 30);
 }
 
 }  // namespace
