@@ -22,7 +22,8 @@ namespace {
 struct Pieces {
   Program program;
   MachineProfile machine;  ///< with the anchor's arithmetic, and with all factors 1
-  double contractions = 0, others = 0, ops = 0;
+  double contractions = 0, others = 0, ops = 0;  ///< seconds, seconds, number
+  double mapped = 0;                             ///< bytes (mapped_bytes)
 };
 
 Execution execution_of(const Anchor& anchor, const Software& software) {
@@ -59,9 +60,13 @@ Pieces pieces_of(const Anchor& anchor, const MachineProfile& machine) {
                                  machine.name));
   if (anchor.math == Math::Tf32) pieces.machine.device.math = Math::Tf32;
   pieces.machine.software.contraction_factor = pieces.machine.software.other_factor = 1;
+  const double mapping = pieces.machine.software.mapping.value_or(0);
   for (const Op& op : pieces.program.ops) {
-    const double seconds = cost_of(op, pieces.program, pieces.machine).seconds.value;
     const auto* compute = std::get_if<ComputeOp>(&op.body);
+    const Bytes mapped = compute ? mapped_bytes(compute->kernel, pieces.machine) : Bytes{};
+    const double seconds = cost_of(op, pieces.program, pieces.machine).seconds.value -
+                           mapping * static_cast<double>(mapped.value);
+    pieces.mapped += static_cast<double>(mapped.value);
     (compute && is_contraction(compute->kernel.kind) ? pieces.contractions : pieces.others) +=
         seconds;
     pieces.ops += 1;
@@ -76,9 +81,9 @@ double op_seconds(const MachineProfile& machine) {
 }
 
 /// Logarithms of the constants, relative to those before: what both kinds of kernels share, how
-/// much more contractions have of it, and the time to issue an op.
-using Logarithms = std::array<double, 3>;
-constexpr Logarithms deviations{0.693, 0.262, 1.1};  // log 2, log 1.3, log 3
+/// much more contractions have of it, the time to issue an op, and the time to map a byte.
+using Logarithms = std::array<double, 4>;
+constexpr Logarithms deviations{0.693, 0.262, 1.1, 0.693};  // log 2, log 1.3, log 3, log 2
 constexpr double step_deviation = 0.02;
 
 HostConstants moved(const HostConstants& before, const Logarithms& by) {
@@ -86,12 +91,14 @@ HostConstants moved(const HostConstants& before, const Logarithms& by) {
   after.contraction_factor *= std::exp(by[0] + by[1]);
   after.other_factor *= std::exp(by[0] - by[1]);
   if (after.op) after.op = *after.op * std::exp(by[2]);
+  if (after.mapping) after.mapping = *after.mapping * std::exp(by[3]);
   return after;
 }
 
 double step_of(const Pieces& pieces, const HostConstants& constants) {
   const double kernels = constants.contraction_factor * pieces.contractions +
-                         constants.other_factor * pieces.others,
+                         constants.other_factor * pieces.others +
+                         constants.mapping.value_or(0) * pieces.mapped,
                host = constants.op.value_or(Seconds{}).value * pieces.ops,
                step = pieces.machine.software.step.value;
   return step + (pieces.machine.on_gpus() ? std::max(kernels, host) : kernels + host);
@@ -108,7 +115,7 @@ double misfit(const std::vector<Anchor>& anchors, const std::vector<Pieces>& pie
   return sum;
 }
 
-/// Moves the logarithms to the best of their 26 neighbours, in ever smaller steps, while the misfit
+/// Moves the logarithms to the best of their 80 neighbours, in ever smaller steps, while the misfit
 /// falls. Neighbours along diagonals matter, since the constants of kernels trade off.
 Logarithms least_misfit_from(Logarithms best,
                              const std::function<double(const Logarithms&)>& misfit_of) {
@@ -117,10 +124,12 @@ Logarithms least_misfit_from(Logarithms best,
     for (bool better = true; better;) {
       better = false;
       const Logarithms middle = best;
-      for (int neighbour = 0; neighbour < 27; ++neighbour) {
-        const Logarithms tried{middle[0] + step * (neighbour % 3 - 1),
-                               middle[1] + step * (neighbour / 3 % 3 - 1),
-                               middle[2] + step * (neighbour / 9 - 1)};
+      for (int neighbour = 0; neighbour < 81; ++neighbour) {
+        Logarithms tried = middle;
+        for (int rest = neighbour; double& logarithm : tried) {
+          logarithm += step * (rest % 3 - 1);
+          rest /= 3;
+        }
         if (const double found = misfit_of(tried); found < least) {
           least = found;
           best = tried;
@@ -136,7 +145,7 @@ Logarithms least_misfit_from(Logarithms best,
 /// that waits for the host says nothing of the kernels, and the other way round.
 Logarithms least_misfit(double mean_error,
                         const std::function<double(const Logarithms&)>& misfit_of) {
-  const Logarithms starts[] = {{}, {mean_error, 0, 0}, {0, 0, mean_error}};
+  const Logarithms starts[] = {{}, {mean_error, 0, 0, 0}, {0, 0, mean_error, 0}};
   Logarithms best{};
   for (const Logarithms& start : starts)
     if (const Logarithms found = least_misfit_from(start, misfit_of);
@@ -155,6 +164,8 @@ AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& 
   fit.before.contraction_factor = machine.software.contraction_factor;
   fit.before.other_factor = machine.software.other_factor;
   if (const double op = op_seconds(machine); op > 0) fit.before.op = Seconds{op};
+  if (std::ranges::any_of(pieces, [](const Pieces& one) { return one.mapped > 0; }))
+    fit.before.mapping = machine.software.mapping;
   double mean_error = 0;
   for (std::size_t i = 0; i < anchors.size(); ++i)
     mean_error += std::log(anchors[i].step.value / step_of(pieces[i], fit.before)) /

@@ -24,6 +24,7 @@ Anchor planted(const std::string& name, std::int64_t batch, MachineProfile machi
   machine.software.contraction_factor = constants.contraction_factor;
   machine.software.other_factor = constants.other_factor;
   (machine.on_gpus() ? *machine.software.op : machine.step_overhead.median) = *constants.op;
+  if (constants.mapping) machine.software.mapping = constants.mapping;
   NetworkOverrides overrides;
   overrides.batch = batch;
   const Network network = read_network(name, overrides);
@@ -39,7 +40,7 @@ Anchor planted(const std::string& name, std::int64_t batch, MachineProfile machi
 /// Steps of six networks at two batches tell all constants; the fit does not know which were
 /// planted.
 TEST(Anchors, FindPlantedConstants) {
-  const HostConstants constants{Seconds{3e-5}, 1.5, 1.2};
+  const HostConstants constants{Seconds{3e-5}, 1.5, 1.2, 4e-10};
   for (const char* name : {"lassen", "epyc-2core"}) {
     const MachineProfile machine = read_machine(name, 1, 1, read_software("pytorch-eager"));
     std::vector<Anchor> anchors;
@@ -50,6 +51,10 @@ TEST(Anchors, FindPlantedConstants) {
     EXPECT_NEAR(fit.after.contraction_factor, 1.5, 0.05) << name;
     EXPECT_NEAR(fit.after.other_factor, 1.2, 0.05) << name;
     EXPECT_NEAR(fit.after.op->value, 3e-5, 1e-6) << name;
+    EXPECT_EQ(fit.after.mapping.has_value(), !machine.on_gpus()) << name;
+    if (fit.after.mapping) {
+      EXPECT_NEAR(*fit.after.mapping, 4e-10, 0.4e-10) << name;
+    }
     for (const FittedAnchor& one : fit.anchors)
       EXPECT_NEAR(one.after / one.anchor.step, 1, 0.03) << name << " " << one.anchor.network;
   }
@@ -57,7 +62,7 @@ TEST(Anchors, FindPlantedConstants) {
 
 TEST(Anchors, ScaleAllKernelsIfThereIsOne) {
   const MachineProfile machine = read_machine("lassen", 1, 1, read_software("pytorch-eager"));
-  Anchor anchor = planted("resnet50", 128, machine, {Seconds{1e-5}, 1, 1});
+  Anchor anchor = planted("resnet50", 128, machine, {Seconds{1e-5}, 1, 1, {}});
   anchor.step = anchor.step * 1.5;
   const AnchorFit fit = fit_anchors({anchor}, machine);
   EXPECT_NEAR(fit.before.contraction_factor, 1, 1e-12);

@@ -69,6 +69,8 @@ Table constants_table(const AnchorFit& fit) {
   add("contraction_factor", fit.before.contraction_factor, fit.after.contraction_factor, "{:.3f}");
   add("other_factor", fit.before.other_factor, fit.after.other_factor, "{:.3f}");
   if (fit.before.op) add("op_seconds", fit.before.op->value, fit.after.op->value, "{:.3g}");
+  if (fit.before.mapping)
+    add("mapping_seconds_per_byte", *fit.before.mapping, *fit.after.mapping, "{:.3g}");
   return table;
 }
 

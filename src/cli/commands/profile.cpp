@@ -14,6 +14,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/system/this_machine.hpp"
+#include "model/machine/software.hpp"
 #include "profile/cluster_profile.hpp"
 #include "profile/job_script.hpp"
 #include "session/rank_device.hpp"
@@ -28,6 +29,7 @@ struct ProfileOptions {
   int ranks = 0;
   std::string backend = default_backend();
   PrecisionOptions precision;
+  std::string software = Software().name;  ///< whose kernels are measured
   std::string name;  ///< the machine's name in `output`; empty: this machine's own
   std::string request;
   std::string output;
@@ -88,6 +90,7 @@ void profile_network(const ProfileOptions& options) {
   PlanningOptions planning;
   planning.overrides = options.network.overrides();
   planning.execution.precision = options.precision.precision();
+  planning.execution = as_run_by(read_software(options.software), planning.execution, true);
   planning.free.micro_batches = false;
   Console console;
   Measuring measuring(options.ranks, options.backend, console);
@@ -176,6 +179,7 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
                    "backend to measure: cpu, reference, cuda or cuda:tf32")
       ->capture_default_str();
   options->precision.add(*command);
+  add_software(*command, options->software, false);
   command->add_option("--name", options->name,
                       "name of the machine in --output; default: its model and number of cores");
   command

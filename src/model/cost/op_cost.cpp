@@ -19,19 +19,40 @@ double factor_on(KernelKind kind, const MachineProfile& machine) {
                                                         : machine.software.other_factor);
 }
 
+/// The time of an update as the software's separate passes over memory, relative to the fused
+/// kernel, which reads and writes each operand once.
+double update_factor(const Kernel& kernel, const Software& software) {
+  const auto passes = software.update_passes.find(kernel.kind);
+  if (passes == software.update_passes.end()) return 1;
+  const Bytes pass = Operand{DataType::F32, kernel.y.elements()}.bytes();
+  return passes->second * static_cast<double>(pass.value) /
+         static_cast<double>(kernel.bytes().value);
+}
+
 }  // namespace
 
+Bytes mapped_bytes(const Kernel& kernel, const MachineProfile& machine) {
+  const Software& software = machine.software;
+  if (kernel.kind != KernelKind::ConvolutionBackwardFilter || machine.on_gpus() ||
+      software.keeps_gradients || !software.mapping)
+    return {};
+  const Bytes gradient = kernel.operands().writes.front().bytes();
+  return gradient >= software.mapped_from ? gradient : Bytes{};
+}
+
 OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
-  const double all = factor_on(kernel.kind, machine);
+  const double all = factor_on(kernel.kind, machine) * update_factor(kernel, machine.software);
+  const Seconds mapping{machine.software.mapping.value_or(0) *
+                        static_cast<double>(mapped_bytes(kernel, machine).value)};
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end()) {
       const double factor = all / measured->second.drift;
-      return {measured->second.mean() * factor, Tier::Measured,
+      return {measured->second.mean() * factor + mapping, Tier::Measured,
               measured->second.deviation() * factor};
     }
   }
-  return {estimate_kernel(kernel, machine.device) * all, Tier::Estimated, {}};
+  return {estimate_kernel(kernel, machine.device) * all + mapping, Tier::Estimated, {}};
 }
 
 Kernel load_kernel(const LoadOp& load) {

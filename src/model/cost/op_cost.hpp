@@ -26,8 +26,11 @@ struct OpCost {
 ///               rank pass through its one core; else the sum of estimate_exchange over the levels
 ///   collective  collective_cost (collective_cost.hpp)
 OpCost cost_of(const Op& op, const Program& program, const MachineProfile& machine);
-/// The kernel's own measurement, else estimate_kernel. MachineProfile::drift_factor() scales both.
+/// The kernel's own measurement, else estimate_kernel. MachineProfile::drift_factor() and the
+/// software's factors scale both. The time to map the pages of its result is added.
 OpCost cost_of(const Kernel& kernel, const MachineProfile& machine);
+/// The bytes of the kernel's result that the software maps anew in each step (Software::mapping).
+Bytes mapped_bytes(const Kernel& kernel, const MachineProfile& machine);
 
 /// The copy kernel that stands for a load. The data source already holds the samples, and the load
 /// copies them unchanged.

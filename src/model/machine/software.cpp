@@ -85,6 +85,9 @@ void read_memory(const Json& memory, const std::string& file, Software& software
   software.context = {memory.value("context_bytes", software.context.value)};
   software.reserve_share = memory.value("reserve_share", software.reserve_share);
   software.keeps_gradients = memory.value("keeps_gradients", software.keeps_gradients);
+  if (memory.contains("mapping_seconds_per_byte"))
+    software.mapping = memory.at("mapping_seconds_per_byte").get<double>();
+  software.mapped_from = {memory.value("mapped_from_bytes", software.mapped_from.value)};
   software.shards = memory.value("shards", software.shards);
   software.recomputes = memory.value("recomputes", software.recomputes);
   const Json none = Json::object(), kept = memory.value("kept", none);
@@ -96,6 +99,24 @@ void read_memory(const Json& memory, const std::string& file, Software& software
   for (const Json& key : in_place) {
     check_key(key.get<std::string>(), file, "/memory/in_place");
     software.in_place.insert(key.get<std::string>());
+  }
+}
+
+void read_update_passes(const Json& passes, const std::string& file, Software& software) {
+  for (const auto& [name, count] : passes.items()) {
+    std::optional<KernelKind> update;
+    std::vector<std::string> known;
+    for (int i = 0; i < kernel_kind_count; ++i) {
+      const auto kind = static_cast<KernelKind>(i);
+      if (!is_update(kind)) continue;
+      known.emplace_back(name_of(kind));
+      if (known.back() == name) update = kind;
+    }
+    if (!update)
+      throw InputError(file, "/kernels/update_passes",
+                       fmt::format("unknown kind of update \"{}\"{}; expected one of {}", name,
+                                   suggestion(name, known), fmt::join(known, ", ")));
+    software.update_passes.emplace(*update, count.get<int>());
   }
 }
 
@@ -136,6 +157,7 @@ Software software_from_json(const Json& document, const std::string& file) {
   software.launch = seconds_from(host, "launch_seconds");
   software.fuse = kernels.value("fuse", software.fuse);
   software.winograd = kernels.value("winograd", software.winograd);
+  read_update_passes(kernels.value("update_passes", none), file, software);
   software.overlap = sums.value("overlap", software.overlap);
   if (sums.contains("bucket_bytes"))
     software.bucket = Bytes{sums.at("bucket_bytes").get<std::int64_t>()};
@@ -168,18 +190,23 @@ Json to_json(const HostConstants& constants) {
   Json json{{"contraction_factor", constants.contraction_factor},
             {"other_factor", constants.other_factor}};
   if (constants.op) json["op_seconds"] = constants.op->value;
+  if (constants.mapping) json["mapping_seconds_per_byte"] = *constants.mapping;
   return json;
 }
 
 HostConstants host_constants_from(const Json& json) {
-  return {.op = seconds_from(json, "op_seconds"),
-          .contraction_factor = json.value("contraction_factor", 1.0),
-          .other_factor = json.value("other_factor", 1.0)};
+  HostConstants constants{.op = seconds_from(json, "op_seconds"),
+                          .contraction_factor = json.value("contraction_factor", 1.0),
+                          .other_factor = json.value("other_factor", 1.0)};
+  if (json.contains("mapping_seconds_per_byte"))
+    constants.mapping = json.at("mapping_seconds_per_byte").get<double>();
+  return constants;
 }
 
 void set_constants(MachineProfile& machine, const HostConstants& constants) {
   machine.software.contraction_factor = constants.contraction_factor;
   machine.software.other_factor = constants.other_factor;
+  if (constants.mapping) machine.software.mapping = constants.mapping;
   if (!constants.op) return;
   machine.software.op = constants.op;
   if (machine.on_gpus()) return;
@@ -188,7 +215,8 @@ void set_constants(MachineProfile& machine, const HostConstants& constants) {
 }
 
 MachineProfile with_software(MachineProfile machine, Software software) {
-  HostConstants constants{software.op, software.contraction_factor, software.other_factor};
+  HostConstants constants{software.op, software.contraction_factor, software.other_factor,
+                          software.mapping};
   if (const auto found = machine.calibrated.find(software.name);
       found != machine.calibrated.end()) {
     constants = found->second;

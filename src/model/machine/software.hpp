@@ -35,6 +35,7 @@ struct KeptOperands {
 struct HostConstants {
   std::optional<Seconds> op{};  ///< Software::op
   double contraction_factor = 1, other_factor = 1;
+  std::optional<double> mapping{};  ///< Software::mapping
   friend bool operator==(const HostConstants&, const HostConstants&) = default;
 };
 
@@ -55,6 +56,9 @@ struct Software {
   bool winograd = true;  ///< whether fp32 convolutions may use Winograd's algorithm
   /// time of contractions, and of all other kernels, relative to the kernel model or the profile
   double contraction_factor = 1, other_factor = 1;
+  /// by kind of update: how often a step reads or writes one tensor of a parameter's size; absent:
+  /// each operand of the fused kernel once
+  std::map<KernelKind, int> update_passes{};
 
   // Sums of gradients.
   bool overlap = true;            ///< whether they go on beside kernels
@@ -67,9 +71,13 @@ struct Software {
   std::map<std::string, KeptOperands> kept{};
   std::set<std::string> in_place{};  ///< kinds whose output takes the place of an input not kept
   bool keeps_gradients = true;       ///< whether gradients of parameters stay from step to step
-  bool shards = true;                ///< whether it can run Execution::sharding
-  bool recomputes = true;            ///< whether it can run Execution::recompute
-  Bytes rounding{1};                 ///< each tensor takes a multiple of this many bytes
+  /// Processors: an allocator returns large blocks to the system, so each step maps the pages of a
+  /// large gradient anew. Seconds per byte; nothing unless gradients are freed (`keeps_gradients`)
+  std::optional<double> mapping{};
+  Bytes mapped_from{32 << 20};  ///< the least gradient for which this holds
+  bool shards = true;           ///< whether it can run Execution::sharding
+  bool recomputes = true;       ///< whether it can run Execution::recompute
+  Bytes rounding{1};            ///< each tensor takes a multiple of this many bytes
   /// GPUs: of the driver and the libraries, beside all tensors (769 MiB, reports/gpu/h200.md)
   Bytes context{769 << 20};
   /// GPUs: scratch memory that is not known, and gaps in the allocator's segments, as a share of

@@ -7,6 +7,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/cost/memory.hpp"
+#include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/network/micro_batches.hpp"
 #include "model/partition/lowering/lower.hpp"
@@ -59,6 +60,8 @@ TEST(Software, ThatIsWrongIsAnErrorOfOneLine) {
                "/memory/kept: unknown kind of kernel \"conv\""},
            Row{R"({"schema_version": 1, "name": "mine", "memory": {"in_place": ["relu"]}})",
                "/memory/in_place: unknown kind of kernel \"relu\""},
+           Row{R"({"schema_version": 1, "name": "mine", "kernels": {"update_passes": {"adm": 3}}})",
+               "/kernels/update_passes: unknown kind of update \"adm\" (did you mean \"adam\"?)"},
            Row{R"({"schema_version": 1, "name": "mine", "dimensions": ["X"]})", "/dimensions/0"},
        })
     EXPECT_THAT(message(content), HasSubstr(expected)) << content;
@@ -161,6 +164,33 @@ TEST(Software, BoundsStepsByIssuingOnGpus) {
   const double kernels =
       simulate({program}, read_machine("epyc-2core", 1, 1, slow)).total.value - 0.5;
   EXPECT_NEAR(simulate({program}, cpu).total.value, kernels + issuing + 0.5, 1e-3);
+}
+
+/// VGG-16's first two fully connected layers have gradients above 32 MiB.
+TEST(Software, MapsLargeGradientsAnewOnProcessors) {
+  const Network network = network_of("vgg16", 1);
+  Software software = read_software("pytorch-eager");
+  const auto seconds = [&](const std::string& machine, double mapping) {
+    software.mapping = mapping;
+    return simulate({undivided(network, software)}, read_machine(machine, 1, 1, software))
+        .total.value;
+  };
+  const double bytes = 4.0 * 4096 * (25088 + 4096);
+  EXPECT_NEAR(seconds("epyc-2core", 1e-9) - seconds("epyc-2core", 0), 1e-9 * bytes, 1e-9);
+  EXPECT_EQ(seconds("lassen", 1e-9), seconds("lassen", 0));
+  software.keeps_gradients = true;
+  EXPECT_EQ(seconds("epyc-2core", 1e-9), seconds("epyc-2core", 0));
+}
+
+/// The fused kernel reads three tensors and writes two.
+TEST(Software, UpdatesInItsNumberOfPasses) {
+  Kernel update{.kind = KernelKind::SgdMomentum};
+  update.x = update.y = {1, 1 << 20, 1, 1, 1};
+  update.attributes = attributes_of(update.kind);
+  const auto seconds = [&](const char* software) {
+    return cost_of(update, read_machine("epyc-2core", 1, 1, read_software(software))).seconds.value;
+  };
+  EXPECT_NEAR(seconds("pytorch-eager") / seconds("stratplan"), 8.0 / 5, 1e-6);
 }
 
 /// What PyTorch 2.15 saved for the backward phase, and the samples that its first layer saved, in
