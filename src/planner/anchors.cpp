@@ -21,7 +21,7 @@ namespace {
 /// An anchor's program on one rank, and what its step adds up to.
 struct Pieces {
   Program program;
-  MachineProfile machine;  ///< with the anchor's arithmetic, and with all factors 1
+  MachineProfile machine;  ///< with the anchor's arithmetic, all factors 1, and mapping in no time
   double contractions = 0, others = 0, ops = 0;  ///< seconds, seconds, number
   double mapped = 0;                             ///< bytes (mapped_bytes)
 };
@@ -60,13 +60,12 @@ Pieces pieces_of(const Anchor& anchor, const MachineProfile& machine) {
                                  machine.name));
   if (anchor.math == Math::Tf32) pieces.machine.device.math = Math::Tf32;
   pieces.machine.software.contraction_factor = pieces.machine.software.other_factor = 1;
-  const double mapping = pieces.machine.software.mapping.value_or(0);
+  if (pieces.machine.software.mapping) pieces.machine.software.mapping = 0;
   for (const Op& op : pieces.program.ops) {
     const auto* compute = std::get_if<ComputeOp>(&op.body);
-    const Bytes mapped = compute ? mapped_bytes(compute->kernel, pieces.machine) : Bytes{};
-    const double seconds = cost_of(op, pieces.program, pieces.machine).seconds.value -
-                           mapping * static_cast<double>(mapped.value);
-    pieces.mapped += static_cast<double>(mapped.value);
+    const double seconds = cost_of(op, pieces.program, pieces.machine).seconds.value;
+    if (compute)
+      pieces.mapped += static_cast<double>(mapped_bytes(compute->kernel, pieces.machine).value);
     (compute && is_contraction(compute->kernel.kind) ? pieces.contractions : pieces.others) +=
         seconds;
     pieces.ops += 1;

@@ -112,10 +112,10 @@ class LargeScaleSearch {
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
-      if (!found || gap() <= good_enough || gap_under_weights_ > gap() / 2 ||
-          std::ranges::count(cuts_, *found) > 0)
+      if (!found || gap() <= good_enough || found->gap() > gap() / 2 ||
+          std::ranges::count(cuts_, found->assignment) > 0)
         return;
-      cuts_.push_back(*found);
+      cuts_.push_back(found->assignment);
     }
   }
 
@@ -139,12 +139,11 @@ class LargeScaleSearch {
     return begins;
   }
 
-  /// Returns the best assignment found under the weights `begins`; nothing if none was found.
-  std::optional<Assignment> search_with(const std::vector<double>& begins) {
+  /// Searches under the weights `begins`. Returns nothing if no assignment was found.
+  std::optional<BoundedSolution> search_with(const std::vector<double>& begins) {
     table_.set_objective({begins, hidden_, price_});
-    const auto bounded = branch_and_bound(table_, agreements_, seeds_, options_, few_);
+    auto bounded = branch_and_bound(table_, agreements_, seeds_, options_, few_);
     if (!bounded) return {};
-    gap_under_weights_ = bounded->gap();
     // The bound counts memory at its price. A plan that fits uses no more memory than the limit, so
     // the price of the limit is subtracted.
     lower_bound_ =
@@ -154,7 +153,7 @@ class LargeScaleSearch {
     seeds_.push_back(bounded->assignment);
     keep(bounded->assignment);
     if (gap() > good_enough) keep(polished(bounded->assignment));
-    return bounded->assignment;
+    return bounded;
   }
 
   void keep(const Assignment& assignment) {
@@ -387,7 +386,6 @@ class LargeScaleSearch {
   std::vector<Assignment> cuts_;  ///< plans for which hardest_weights() finds weights
   double price_ = 0;              ///< price of memory, in seconds per byte
   double lower_bound_ = 0;
-  double gap_under_weights_ = 0;  ///< of the last search
   LargeScaleResult outcome_;
 };
 

@@ -90,7 +90,8 @@ void profile_network(const ProfileOptions& options) {
   PlanningOptions planning;
   planning.overrides = options.network.overrides();
   planning.execution.precision = options.precision.precision();
-  planning.execution = as_run_by(read_software(options.software), planning.execution, true);
+  planning.execution = as_run_by(read_software(options.software), planning.execution,
+                                 options.precision.gradient_sums.has_value());
   planning.free.micro_batches = false;
   Console console;
   Measuring measuring(options.ranks, options.backend, console);

@@ -75,9 +75,14 @@ KeptOperands kept_from(const Json& entry) {
   return kept;
 }
 
-std::optional<Seconds> seconds_from(const Json& json, const char* key) {
+std::optional<double> number_from(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found == json.end() ? std::nullopt : std::optional(Seconds{found->get<double>()});
+  return found == json.end() ? std::nullopt : std::optional(found->get<double>());
+}
+
+std::optional<Seconds> seconds_from(const Json& json, const char* key) {
+  const auto seconds = number_from(json, key);
+  return seconds ? std::optional(Seconds{*seconds}) : std::nullopt;
 }
 
 void read_memory(const Json& memory, const std::string& file, Software& software) {
@@ -85,8 +90,7 @@ void read_memory(const Json& memory, const std::string& file, Software& software
   software.context = {memory.value("context_bytes", software.context.value)};
   software.reserve_share = memory.value("reserve_share", software.reserve_share);
   software.keeps_gradients = memory.value("keeps_gradients", software.keeps_gradients);
-  if (memory.contains("mapping_seconds_per_byte"))
-    software.mapping = memory.at("mapping_seconds_per_byte").get<double>();
+  software.mapping = number_from(memory, "mapping_seconds_per_byte");
   software.mapped_from = {memory.value("mapped_from_bytes", software.mapped_from.value)};
   software.shards = memory.value("shards", software.shards);
   software.recomputes = memory.value("recomputes", software.recomputes);
@@ -103,20 +107,22 @@ void read_memory(const Json& memory, const std::string& file, Software& software
 }
 
 void read_update_passes(const Json& passes, const std::string& file, Software& software) {
+  std::vector<KernelKind> updates;
+  std::vector<std::string> names;
+  for (int i = 0; i < kernel_kind_count; ++i) {
+    const auto kind = static_cast<KernelKind>(i);
+    if (!is_update(kind)) continue;
+    updates.push_back(kind);
+    names.emplace_back(name_of(kind));
+  }
   for (const auto& [name, count] : passes.items()) {
-    std::optional<KernelKind> update;
-    std::vector<std::string> known;
-    for (int i = 0; i < kernel_kind_count; ++i) {
-      const auto kind = static_cast<KernelKind>(i);
-      if (!is_update(kind)) continue;
-      known.emplace_back(name_of(kind));
-      if (known.back() == name) update = kind;
-    }
-    if (!update)
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end())
       throw InputError(file, "/kernels/update_passes",
                        fmt::format("unknown kind of update \"{}\"{}; expected one of {}", name,
-                                   suggestion(name, known), fmt::join(known, ", ")));
-    software.update_passes.emplace(*update, count.get<int>());
+                                   suggestion(name, names), fmt::join(names, ", ")));
+    software.update_passes.emplace(updates[static_cast<std::size_t>(found - names.begin())],
+                                   count.get<int>());
   }
 }
 
@@ -195,12 +201,10 @@ Json to_json(const HostConstants& constants) {
 }
 
 HostConstants host_constants_from(const Json& json) {
-  HostConstants constants{.op = seconds_from(json, "op_seconds"),
-                          .contraction_factor = json.value("contraction_factor", 1.0),
-                          .other_factor = json.value("other_factor", 1.0)};
-  if (json.contains("mapping_seconds_per_byte"))
-    constants.mapping = json.at("mapping_seconds_per_byte").get<double>();
-  return constants;
+  return {.op = seconds_from(json, "op_seconds"),
+          .contraction_factor = json.value("contraction_factor", 1.0),
+          .other_factor = json.value("other_factor", 1.0),
+          .mapping = number_from(json, "mapping_seconds_per_byte")};
 }
 
 void set_constants(MachineProfile& machine, const HostConstants& constants) {
