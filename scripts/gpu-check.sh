@@ -183,9 +183,9 @@ run_part "build" 300 build.log build
 run_part "what was built" 30 doctor.json $program doctor --json
 # Leaves out the sweep over the networks, which takes long and needs no device.
 run_part "tests" 150 tests.log build/gpu/test_cuda --gtest_filter='-*Sweep*' --gtest_output=json:"$out/tests.json"
-for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2"; do
+for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "resnet18 4 8 F4" "resnet18 4 8 C2 F2" "mesh128 4 2" "cosmoflow128 2 2"; do
   read -r network ranks batch layout <<<"$case"
-  run_part "verify $case" 40 "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch" "$layout"
+  run_part "verify $case" 40 "verify_${case// /_}.log" verify "$network" "$ranks" "$batch" "$layout"
 done
 run_part "verify each kind of layer and loss" 90 verify_kinds.log verify_kinds
 run_part "NCCL between 2 processes" 60 nccl_2.log build/gpu/test_nccl_ranks launch 2
