@@ -78,6 +78,7 @@ class KernelVisits {
       measurement.implementation = samples_[i].implementation;
       measurement.choice = samples_[i].choice;
       measurement.workspace = samples_[i].workspace;
+      measurement.others = samples_[i].others;
       profile.kernels.emplace(kernels_[i].key(), measurement);
     }
     return profile;
@@ -95,7 +96,7 @@ class KernelVisits {
       if (progress_)
         progress_((done_ + bunch.size()) / kernel_visits, kernels_.size(), kernels_[i].key());
       const bool first = samples_[i].implementation.empty();
-      const std::string choice = first ? choose(kernels_[i]) : samples_[i].choice;
+      const std::string choice = first ? choose(i) : samples_[i].choice;
       bunch.push_back(sample_kernel(kernels_[i], choice, backend_, buffers_, clock_, team_,
                                     kernel_rule, first));
     }
@@ -104,8 +105,10 @@ class KernelVisits {
 
   /// Returns the fastest of the backend's choices, by a few samples each. The samples are then
   /// discarded, because the fastest choice may owe its place to a fast moment. The choice that the
-  /// backend prefers stays unless another choice is clearly faster.
-  std::string choose(const Kernel& kernel) {
+  /// backend prefers stays unless another choice is clearly faster. The medians of the few choices
+  /// of a processor are kept, for software that has other ones. Devices have dozens.
+  std::string choose(std::size_t index) {
+    const Kernel& kernel = kernels_[index];
     constexpr StoppingRule trial{.least_samples = 3,
                                  .least_expensive = 1,
                                  .most_samples = 10,
@@ -114,12 +117,16 @@ class KernelVisits {
     constexpr double clearly = 0.97;
     std::string best;
     Seconds least{};
+    std::map<std::string, Seconds> tried;
     for (const std::string& choice : backend_.choices(kernel)) {
       const std::optional<Seconds> taken = try_out(kernel, choice, trial);
+      if (taken) tried.emplace(choice, *taken);
       if (!taken || (!best.empty() && taken->value >= clearly * least.value)) continue;
       best = choice;
       least = *taken;
     }
+    tried.erase(best);
+    if (!backend_.captures()) samples_[index].others = std::move(tried);
     return best;
   }
 

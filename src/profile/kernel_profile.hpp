@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct KernelSamples {
   std::string implementation;
   std::string choice;
   Bytes workspace{};
+  std::map<std::string, Seconds> others{};  ///< Measurement::others
 };
 
 /// A device's events are accurate enough over this time, so batches need not be longer.

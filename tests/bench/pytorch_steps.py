@@ -32,8 +32,6 @@ import torch
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "torch"))
 from pytorch_network import Network, read
 
-WARMUP = 2
-
 
 def channels_last(axes):
     return torch.channels_last if axes == 2 else torch.channels_last_3d
@@ -85,13 +83,13 @@ def times(model, loss, x, wanted, options, mode, barrier):
 
     run = captured(step) if "graph" in mode else step
     seconds = []
-    for _ in range(WARMUP + options.steps):
+    for _ in range(options.warmup + options.steps):
         barrier()
         start = time.perf_counter()
         run()
         barrier()
         seconds.append(time.perf_counter() - start)
-    return seconds[WARMUP:]
+    return seconds[options.warmup :]
 
 
 def train(rank, options, processes):
@@ -128,6 +126,7 @@ def main():
     parser.add_argument("--size", type=lambda text: [int(extent) for extent in text.split(",")])
     parser.add_argument("--mode", default="plain")
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--warmup", type=int, default=2, help="steps before those")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--port", type=int, default=29533)
     options = parser.parse_args()

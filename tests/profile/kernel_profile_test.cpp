@@ -161,6 +161,25 @@ TEST(ProfileKernels, LeavesOutWhatDoesNotRunHere) {
   });
 }
 
+TEST(ProfileKernels, KeepsWhatSlowerChoicesTookOnProcessors) {
+  for (const bool captures : {false, true}) {
+    TimedDevice device;
+    device.captures_work = captures;
+    device.choice_durations = {{"a", {20e-6}}, {"b", {5e-6}}, {"c", {10e-6}}};
+    run_loopback(1, [&](Communicator& alone) {
+      const Kernel kernel = relu_of({4096});
+      const Measurement measured =
+          profile_kernels({kernel}, device, Team(alone), {}).kernels.at(kernel.key());
+      EXPECT_EQ(measured.choice, "b");
+      ASSERT_EQ(measured.others.size(), captures ? 0U : 2U);
+      if (!captures) {
+        EXPECT_NEAR((measured.others.at("a") - measured.median).value, 15e-6, 1e-9);
+        EXPECT_NEAR((measured.others.at("c") - measured.median).value, 5e-6, 1e-9);
+      }
+    });
+  }
+}
+
 TEST(ProfileKernels, TellsHowFarTheClockFell) {
   TimedDevice device;
   run_loopback(1, [&](Communicator& alone) {

@@ -29,6 +29,25 @@ double update_factor(const Kernel& kernel, const Software& software) {
          static_cast<double>(kernel.bytes().value);
 }
 
+bool is_one_position(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W] == 1;
+}
+
+/// A convolution that was measured with several choices takes as long as the fastest one that the
+/// software has. The time stays if none of those was measured, and for products: libraries compute
+/// fully connected layers by other functions.
+double choice_factor(const Kernel& kernel, const Measurement& measured, const Software& software) {
+  const std::vector<std::string>& names = software.convolutions;
+  if (names.empty() || measured.choice.empty() || is_one_position(kernel.y) ||
+      std::ranges::find(names, measured.choice) != names.end())
+    return 1;
+  std::optional<Seconds> least;
+  for (const std::string& name : names)
+    if (const auto other = measured.others.find(name); other != measured.others.end())
+      least = std::min(least.value_or(other->second), other->second);
+  return least ? *least / measured.median : 1;
+}
+
 }  // namespace
 
 Bytes mapped_bytes(const Kernel& kernel, const MachineProfile& machine) {
@@ -47,7 +66,8 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end()) {
-      const double factor = all / measured->second.drift;
+      const double factor =
+          all * choice_factor(kernel, measured->second, machine.software) / measured->second.drift;
       return {measured->second.mean() * factor + mapping, Tier::Measured,
               measured->second.deviation() * factor};
     }

@@ -163,6 +163,7 @@ Software software_from_json(const Json& document, const std::string& file) {
   software.launch = seconds_from(host, "launch_seconds");
   software.fuse = kernels.value("fuse", software.fuse);
   software.winograd = kernels.value("winograd", software.winograd);
+  software.convolutions = kernels.value("convolutions", software.convolutions);
   read_update_passes(kernels.value("update_passes", none), file, software);
   software.overlap = sums.value("overlap", software.overlap);
   if (sums.contains("bucket_bytes"))

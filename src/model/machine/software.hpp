@@ -54,6 +54,8 @@ struct Software {
   // Kernels.
   bool fuse = true;      ///< Execution::fuse
   bool winograd = true;  ///< whether fp32 convolutions may use Winograd's algorithm
+  /// Processors: Measurement::choice of the convolutions that the software has, by name; empty: all
+  std::vector<std::string> convolutions{};
   /// time of contractions, and of all other kernels, relative to the kernel model or the profile
   double contraction_factor = 1, other_factor = 1;
   /// by kind of update: how often a step reads or writes one tensor of a parameter's size; absent:

@@ -182,6 +182,33 @@ TEST(Software, MapsLargeGradientsAnewOnProcessors) {
   EXPECT_EQ(seconds("epyc-2core", 1e-9), seconds("epyc-2core", 0));
 }
 
+TEST(Software, TakesTheTimeOfAConvolutionThatItHas) {
+  Kernel image{.kind = KernelKind::ConvolutionForward}, product = image;
+  image.x = image.y = {1, 64, 1, 28, 28};
+  product.x = product.y = {1, 64, 1, 1, 1};
+  struct Row {
+    std::vector<std::string> convolutions;
+    double of_image, of_product;
+  };
+  for (const auto& [convolutions, of_image, of_product] :
+       {Row{{}, 2, 2}, Row{{"blocked"}, 6, 2}, Row{{"blocked", "unfolded"}, 3, 2},
+        Row{{"winograd", "blocked"}, 2, 2}, Row{{"planar"}, 2, 2}}) {
+    Software software;
+    software.convolutions = convolutions;
+    MachineProfile machine = read_machine("epyc-2core", 1, 1, software);
+    for (Kernel* kernel : {&image, &product}) {
+      kernel->attributes = attributes_of(kernel->kind);
+      Measurement& measured = machine.kernels[kernel->key()];
+      measured.median = measured.p10 = measured.p90 = Seconds{2};
+      measured.choice = "winograd";
+      measured.others = {{"blocked", Seconds{6}}, {"unfolded", Seconds{3}}};
+    }
+    EXPECT_EQ(cost_of(image, machine).seconds.value, of_image)
+        << testing::PrintToString(convolutions);
+    EXPECT_EQ(cost_of(product, machine).seconds.value, of_product);
+  }
+}
+
 /// The fused kernel reads three tensors and writes two.
 TEST(Software, UpdatesInItsNumberOfPasses) {
   Kernel update{.kind = KernelKind::SgdMomentum};
