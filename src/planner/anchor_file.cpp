@@ -100,7 +100,7 @@ class TableReader {
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
     if (error != std::errc{} || end != field.data() + field.size() ||
         !(value >= least && value <= most))
-      fail(fmt::format("{}: expected a number from {:g} to {:g}, found \"{}\"", column, least, most,
+      fail(fmt::format("{}: expected a number from {} to {}, found \"{}\"", column, least, most,
                        shown(field)));
     return value;
   }
