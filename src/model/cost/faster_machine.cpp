@@ -26,6 +26,7 @@ DeviceRates faster(DeviceRates device, Resource resource, double factor) {
 void scale(Measurement& measured, double share) {
   for (Seconds* seconds : {&measured.median, &measured.p10, &measured.p90})
     *seconds = *seconds * share;
+  for (auto& [name, seconds] : measured.others) seconds = seconds * share;
 }
 
 /// Improves the times of a table. The time of the first point, which has the smallest size, counts

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include "runtime/cuda/library_version.hpp"
 #include "runtime/device/backend.hpp"
 
 namespace stratplan {
@@ -16,17 +17,14 @@ PartInfo cuda_part() {
   const std::string device_text = found == cudaSuccess
                                       ? fmt::format("{} devices", devices)
                                       : fmt::format("no device: {}", cudaGetErrorString(found));
-  const auto version = [](std::size_t number) {  // major * 10000 + minor * 100 + patch
-    return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
-  };
   const std::map<std::string, std::string> versions{
       {"CUDA", has_runtime ? fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10) : "unknown"},
-      {"cuDNN", version(cudnnGetVersion())},
-      {"NCCL", has_nccl ? version(static_cast<std::size_t>(nccl)) : "unknown"}};
+      {"cuDNN", library_version(cudnnGetVersion())},
+      {"NCCL", has_nccl ? library_version(static_cast<std::size_t>(nccl)) : "unknown"}};
   const std::string headers =
       cudnnGetVersion() == CUDNN_VERSION
           ? ""
-          : fmt::format(", built with the headers of cuDNN {}", version(CUDNN_VERSION));
+          : fmt::format(", built with the headers of cuDNN {}", library_version(CUDNN_VERSION));
   return {true,
           fmt::format("CUDA {}, cuDNN {}, NCCL {}, {}{}", versions.at("CUDA"), versions.at("cuDNN"),
                       versions.at("NCCL"), device_text, headers),

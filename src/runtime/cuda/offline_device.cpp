@@ -1,12 +1,11 @@
 #include "runtime/device/offline_device.hpp"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <mutex>
 
 #include "model/partition/program/contraction.hpp"
 #include "runtime/cuda/cudnn/convolution.hpp"
+#include "runtime/cuda/library_version.hpp"
 
 namespace stratplan {
 namespace {
@@ -46,10 +45,8 @@ std::optional<OfflineDevice> offline_device(const std::string& name, bool tf32) 
   if (!properties) return {};
   const auto workspaces = std::make_shared<Workspaces>(
       *properties, tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32);
-  const std::size_t version = cudnnGetVersion();  // major * 10000 + minor * 100 + patch
-  return OfflineDevice{
-      fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100),
-      [workspaces](const Kernel& kernel) { return workspaces->of(kernel); }};
+  return OfflineDevice{"cuDNN " + library_version(cudnnGetVersion()),
+                       [workspaces](const Kernel& kernel) { return workspaces->of(kernel); }};
 }
 
 }  // namespace stratplan

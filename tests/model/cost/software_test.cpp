@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/cost/faster_machine.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
@@ -207,6 +210,28 @@ TEST(Software, TakesTheTimeOfAConvolutionThatItHas) {
         << testing::PrintToString(convolutions);
     EXPECT_EQ(cost_of(product, machine).seconds.value, of_product);
   }
+}
+
+TEST(Software, HasFasterConvolutionsOnAFasterDevice) {
+  Software software;
+  software.convolutions = {"blocked"};
+  const Program program = undivided(network_of("resnet18", 4), software);
+  const auto convolves = [](const Op& op) {
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
+    return compute && compute->kernel.kind == KernelKind::ConvolutionForward;
+  };
+  const Kernel kernel =
+      std::get<ComputeOp>(std::ranges::find_if(program.ops, convolves)->body).kernel;
+  MachineProfile machine = read_machine("epyc-2core", 1, 1, software);
+  Measurement& measured = machine.kernels[kernel.key()];
+  measured.median = measured.p10 = measured.p90 = Seconds{2};
+  measured.choice = "winograd";
+  measured.others = {{"blocked", Seconds{6}}};
+  const MachineProfile improved = faster(machine, Resource::Compute, 2, {program});
+  const double share =
+      estimate_kernel(kernel, improved.device) / estimate_kernel(kernel, machine.device);
+  EXPECT_LT(share, 0.9);
+  EXPECT_NEAR(cost_of(kernel, improved).seconds.value, 6 * share, 1e-9);
 }
 
 /// The fused kernel reads three tensors and writes two.
