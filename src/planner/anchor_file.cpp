@@ -10,6 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/base/text.hpp"
 #include "model/network/limits.hpp"
 #include "model/plan/timings.hpp"
 #include "planner/anchors.hpp"
@@ -24,21 +25,6 @@ const std::map<std::string, Math> precisions{{"fp32", Math::Fp32},
                                              {"fp16", Math::Fp16},
                                              {"amp", Math::Fp16},
                                              {"bf16", Math::Bf16}};
-
-/// Splits a line at its commas. A field in double quotes may hold commas.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      fields.emplace_back();
-    else if (c != '\r')
-      fields.back() += c;
-  }
-  return fields;
-}
 
 /// Returns the beginning of a field without control characters, for messages.
 std::string shown(std::string field) {
@@ -59,7 +45,7 @@ class TableReader {
       ++line_;
       if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
       if (line.empty() || line[0] == '#') continue;
-      fields_ = fields_of(line);
+      fields_ = comma_separated(line);
       if (columns_.empty())
         read_columns();
       else

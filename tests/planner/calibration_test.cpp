@@ -8,7 +8,7 @@ namespace stratplan {
 namespace {
 
 void expect_within(const test::Figure& figure, double tolerance) {
-  const double predicted = test::predicted_seconds(test::calibration_case(figure), frozen_model);
+  const double predicted = test::predicted_seconds(test::calibration_case(figure));
   EXPECT_NEAR(predicted / figure.seconds, 1, tolerance) << fmt::format(
       "{} {} batch {} {}: published {} s, predicted {} s", figure.device, figure.network,
       figure.batch, figure.training ? "training" : "inference", figure.seconds, predicted);

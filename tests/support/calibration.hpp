@@ -1,7 +1,7 @@
 #pragma once
 // Published times of whole networks on single devices, and the estimates for the same networks: the
-// sum over the kernels of the lowered one-rank program. The constants of frozen_model were fitted
-// to these figures and to nothing else (tests/bench/calibrate.cpp).
+// sum over the kernels of the lowered one-rank program. tests/bench/calibrate fits the shares of
+// peak rates to many more measurements; some of these figures are among them.
 #include <string>
 #include <vector>
 
@@ -60,7 +60,7 @@ inline const std::vector<Figure>& published_figures() {
   return figures;
 }
 
-/// Figures that the constants were not fitted to.
+/// Inference in 16 bits.
 inline const std::vector<Figure>& held_out_figures() {
   static const std::string examples = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, PyTorch 21.03";
   const auto inference = [](std::int64_t batch, double images) {
@@ -110,10 +110,10 @@ inline CalibrationCase calibration_case(const Figure& figure) {
   return result;
 }
 
-inline double predicted_seconds(const CalibrationCase& step, const KernelModel& model) {
+inline double predicted_seconds(const CalibrationCase& step) {
   double sum = 0;
   for (const Kernel& kernel : step.kernels)
-    sum += estimate_kernel(kernel, step.device, model).value;
+    sum += estimate_kernel(kernel, step.device).value;
   return std::max(sum, step.figure.issue_seconds);
 }
 

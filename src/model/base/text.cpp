@@ -71,4 +71,18 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+std::vector<std::string> comma_separated(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      fields.emplace_back();
+    else if (c != '\r')
+      fields.back() += c;
+  }
+  return fields;
+}
+
 }  // namespace stratplan

@@ -5,33 +5,22 @@
 #include <limits>
 
 #include "model/base/assert.hpp"
+#include "model/machine/kernel_family.hpp"
 #include "model/partition/program/contraction.hpp"
 
 namespace stratplan {
 
-// On 2026-11-26, tests/bench/calibrate fitted the first constants to published times of single
-// devices (tests/support/calibration.hpp). The comment beside a constant names the times that
-// determine it. No measurement of several devices was used. Do not tune the constants to measured
-// plans: a difference between a plan's prediction and its measurement is a finding.
-constinit const KernelModel frozen_model{
-    .contraction_share =
-        {0.97,  // fp32: ResNet-50 inference on V100 by batch size; upper bound of the fit
-         // tf32: ResNet-50 training on A100, 938 images/s, with a framework that stores channels
-         // first
-         0.40,
-         0.86,                // fp16: ResNet-50 training on V100, A100 and H100
-         0.86},               // bf16: as fp16
-    .winograd_share = 0.54,   // fp32 training of VGG-16 and ResNet-50 on V100
-    .backward_share = 0.78,   // fp32 training against inference on V100
-    .bandwidth_share = 0.92,  // all published times; upper bound of the fit
-    // The following constants were not fitted. They are assumptions about inner loops.
-    .tile_edge = {4, 24, 24, 24},
-    .prologue = 16,
-    .direct_share = 0.25,
-    .vector_share = 0.5,
-};
-
 namespace {
+
+// Assumptions about inner loops; the shares of KernelShares were fitted on top of them.
+/// By Math: loading a tile's operands costs as much as this many additional rows, and as many
+/// additional columns.
+constexpr std::array<double, math_count> tile_edge{4, 24, 24, 24};
+/// The beginning and end of a tile cost as much as this many additional terms of its sums.
+constexpr double prologue = 16;
+/// Rate of a contraction whose tensors are too large for tensor cores, relative to the rate of its
+/// family in fp32.
+constexpr double beyond_share = 0.36;
 
 Math math_of(const Kernel& kernel, const DeviceRates& device) {
   if (kernel.type == DataType::F16) return Math::Fp16;
@@ -187,38 +176,50 @@ constexpr std::int64_t narrow = 8;
 /// engine. That engine does not use tensor cores.
 constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
 
-/// Whether the kernel computes its sums directly rather than as a matrix product.
-bool is_direct(const Kernel& kernel, Math math) {
+bool has_narrow_groups(const Kernel& kernel) {
   const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
-  if (groups > 1 && kernel.x[Axis::C] / groups < narrow) return true;
+  return groups > 1 && kernel.x[Axis::C] / groups < narrow;
+}
+
+bool is_beyond_tensor_cores(const Kernel& kernel, Math math) {
   return math != Math::Fp32 &&
          std::max(kernel.x.elements(), kernel.y.elements()) >= beyond_tensor_cores;
 }
 
-double computing(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
+/// Whether the kernel computes its sums directly rather than as a matrix product.
+bool is_direct(const Kernel& kernel, Math math) {
+  return has_narrow_groups(kernel) || is_beyond_tensor_cores(kernel, math);
+}
+
+/// The tiles of a contraction on multiprocessors, at the peak rate.
+void add_products(const Kernel& kernel, const DeviceRates& device, KernelWork& work) {
   const Math math = math_of(kernel, device);
   const auto index = static_cast<std::size_t>(math);
-  if (is_direct(kernel, math))
-    return kernel.flops().value / (device.rate(Math::Fp32) * model.direct_share);
-  const double peak = device.rate(math) *
-                      (kernel.kind == KernelKind::ConvolutionForward ? 1 : model.backward_share),
-               units = device.units;
-  Rates rates{units,
-              1 / units,
-              units / (peak * model.contraction_share[index]),
-              1 / (device.bytes_per_s * model.bandwidth_share),
-              model.tile_edge[index],
-              model.prologue};
-  const double direct = seconds_of(product_of(kernel, static_cast<double>(granule(math))), rates);
-  if (math != Math::Fp32 || !device.winograd || !winograd_applies(kernel)) return direct;
-  rates.unit_seconds_per_flop = units / (peak * model.winograd_share);
-  return std::min(direct, seconds_of(winograd_product(kernel), rates));
+  if (is_direct(kernel, math)) {
+    work.product = kernel.flops().value / device.rate(Math::Fp32);
+    if (!has_narrow_groups(kernel)) work.product /= beyond_share;
+    return;
+  }
+  if (device.channels_first && math != Math::Fp32 && family_of(kernel) != KernelFamily::Product)
+    work.transposes = 2 *
+                      static_cast<double>((kernel.x.elements() + kernel.y.elements()) *
+                                          size_of(kernel.type)) /
+                      device.bytes_per_s;
+  const double units = device.units;
+  const Rates rates{units,
+                    1 / units,
+                    units / device.rate(math),
+                    1 / device.bytes_per_s,
+                    tile_edge[index],
+                    prologue};
+  work.product = seconds_of(product_of(kernel, static_cast<double>(granule(math))), rates);
+  if (math == Math::Fp32 && device.winograd && winograd_applies(kernel))
+    work.winograd = seconds_of(winograd_product(kernel), rates);
 }
 
 /// The time of a contraction if the units are cores with vectors. A piece of work is one row of
 /// outputs for one vector of output channels. The units divide the pieces among themselves.
-double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
-                            const KernelModel& model) {
+double seconds_in_vectors(const Kernel& kernel, const DeviceRates& device) {
   const double width = device.vector_width, units = device.units;
   const bool to_inputs = kernel.kind == KernelKind::ConvolutionBackwardData;
   const Shape& outputs = to_inputs ? kernel.x : kernel.y;
@@ -229,7 +230,7 @@ double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
       static_cast<double>(outputs[Axis::N] * outputs[Axis::D] * outputs[Axis::H] * groups) *
       vectors;
   const double waste = vectors * width / channels * ceiling(pieces / units) * units / pieces;
-  return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
+  return kernel.flops().value * waste / device.rate(Math::Fp32);
 }
 
 /// The bytes that a kernel moves, and the copy kernels that run before and after it.
@@ -282,20 +283,47 @@ Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
 
 }  // namespace
 
-Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
+KernelWork work_of(const Kernel& kernel, const DeviceRates& device) {
   SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0,
             "expected positive rates of the device, found {} FLOP/s and {} bytes/s",
             device.flops_per_s, device.bytes_per_s);
-  const double share = device.units > 0 ? model.bandwidth_share : 1;
-  const double bytes_per_s = device.bytes_per_s * share;
   const Traffic traffic = traffic_of(kernel, device);
-  const double seconds = !is_contraction(kernel.kind) ? kernel.flops().value / device.flops_per_s
-                         : device.units == 0
-                             ? kernel.flops().value / device.rate(math_of(kernel, device))
-                         : device.vector_width > 0 ? computing_in_vectors(kernel, device, model)
-                                                   : computing(kernel, device, model);
-  return Seconds{std::max(seconds, traffic.bytes / bytes_per_s) + traffic.copied / bytes_per_s} +
-         device.launch * (1.0 + traffic.copies);
+  KernelWork work;
+  work.traffic = traffic.bytes / device.bytes_per_s;
+  work.copies = traffic.copied / device.bytes_per_s;
+  work.launches = 1 + traffic.copies;
+  if (!is_contraction(kernel.kind))
+    work.product = kernel.flops().value / device.flops_per_s;
+  else if (device.units == 0)
+    work.product = kernel.flops().value / device.rate(math_of(kernel, device));
+  else if (device.vector_width > 0)
+    work.product = seconds_in_vectors(kernel, device);
+  else
+    add_products(kernel, device, work);
+  return work;
+}
+
+Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device) {
+  const KernelWork work = work_of(kernel, device);
+  if (device.units == 0)
+    return Seconds{std::max(work.product, work.traffic) + work.copies} +
+           device.launch * static_cast<double>(work.launches);
+  const KernelShares& shares = device.shares;
+  const auto family = static_cast<std::size_t>(family_of(kernel));
+  const auto direction = static_cast<std::size_t>(direction_of(kernel.kind));
+  const auto math = static_cast<std::size_t>(math_of(kernel, device));
+  double computing = work.product;
+  if (is_contraction(kernel.kind)) {
+    computing /= shares.product[math][family][direction];
+    if (device.channels_first && math_of(kernel, device) != Math::Fp32)
+      computing /= shares.channels_first[family][direction];
+  }
+  if (work.winograd > 0)
+    computing = std::min(computing, work.winograd / shares.winograd[direction]);
+  const double bandwidth = shares.bandwidth[family][direction];
+  return Seconds{std::max(computing, work.traffic / bandwidth) + work.copies / bandwidth +
+                 work.transposes * shares.transposes[math] / bandwidth} +
+         device.launch * static_cast<double>(work.launches);
 }
 
 }  // namespace stratplan

@@ -13,8 +13,8 @@
 //                        16 bytes
 //   units, vector_width  roofline with filters padded to whole vectors  roofline at the peak rate
 //                        and rows distributed over the units            and the attained bandwidth
-// Each estimate adds one launch, and one more for each copy. The constants are those of
-// frozen_model, which states where each constant comes from.
+// Each estimate adds one launch, and one more for each copy. The shares of the rates are data
+// (KernelShares).
 #include <array>
 
 #include "model/machine/machine_profile.hpp"
@@ -22,32 +22,19 @@
 
 namespace stratplan {
 
-/// The constants of estimate_kernel(): the shares of data-sheet rates that kernels attain, and the
-/// overhead of a tile. tests/bench/calibrate fitted some of them to published times of whole
-/// networks on single devices. The others are assumptions. tests/planner/calibration_test checks
-/// the fit.
-struct KernelModel {
-  /// share of the peak rate, by Math, in the inner loop of an infinitely large tile
-  std::array<double, math_count> contraction_share{};
-  /// share of the peak rate that Winograd's algorithm attains, its transforms included
-  double winograd_share = 0;
-  /// rate of each of the two backward kernels, as a share of the forward kernel's rate
-  double backward_share = 0;
-  double bandwidth_share = 0;  ///< share of the memory bandwidth that kernels attain
-  /// by Math: loading a tile's operands costs as much as this many additional rows and as many
-  /// additional columns
-  std::array<double, math_count> tile_edge{};
-  /// the beginning and end of a tile cost as much as this many additional terms of its sums
-  double prologue = 0;
-  /// share of the fp32 rate that a contraction attains without a matrix product: with narrow groups
-  /// (depthwise), or with tensors too large for tensor cores
-  double direct_share = 0;
-  double vector_share = 0;  ///< share of the fp32 rate that contractions attain on vector units
+/// A kernel's work at the peak rates of its device, in seconds. KernelShares says what kernels of its
+/// family attain of these rates.
+struct KernelWork {
+  double product = 0;     ///< arithmetic, as tiles of an implicit matrix product
+  double winograd = 0;    ///< arithmetic of Winograd's algorithm; 0: it does not apply
+  double traffic = 0;     ///< tensors read and written once
+  double copies = 0;      ///< tensors copied before and after a product
+  double transposes = 0;  ///< x and y copied once, if their order does not suit tensor cores
+  int launches = 1;       ///< kernels, copies included
 };
+KernelWork work_of(const Kernel& kernel, const DeviceRates& device);
 
-extern const KernelModel frozen_model;
-
-Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device,
-                        const KernelModel& model = frozen_model);
+/// The greater of arithmetic and traffic, and then copies and launches, at the device's shares.
+Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device);
 
 }  // namespace stratplan

@@ -9,8 +9,8 @@ namespace stratplan {
 
 std::string_view name_of(KernelFamily family) {
   constexpr std::array<std::string_view, kernel_family_count> names{
-      "conv_1x1", "conv_3x3",      "conv_large",  "conv_grouped", "conv_depthwise", "conv_3d",
-      "product",  "normalization", "elementwise", "pooling",      "update",         "loss"};
+      "conv_1x1", "conv_3x3", "conv_large", "conv_grouped", "conv_depthwise", "conv_3d", "product",
+      "normalization", "sample_normalization", "elementwise", "pooling", "update", "loss"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -47,9 +47,11 @@ KernelFamily family_of(const Kernel& kernel) {
     case BatchNormInference:
     case BatchNormMoments:
     case BatchNormRunningSums:
+      return kernel.sets().set_samples == 1 ? KernelFamily::SampleNormalization
+                                            : KernelFamily::Normalization;
     case LayerNormForward:
     case LayerNormBackward:
-    case LayerNormGradient: return KernelFamily::Normalization;
+    case LayerNormGradient: return KernelFamily::SampleNormalization;
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
@@ -71,6 +73,38 @@ KernelFamily family_of(const Kernel& kernel) {
     case DiceSums:
     case DiceLoss: return KernelFamily::Loss;
     default: return KernelFamily::Elementwise;
+  }
+}
+
+std::string_view name_of(Direction direction) {
+  constexpr std::array<std::string_view, direction_count> names{"forward", "backward_data",
+                                                                "backward_filter"};
+  return names[static_cast<std::size_t>(direction)];
+}
+
+Direction direction_of(KernelKind kind) {
+  using enum KernelKind;
+  switch (kind) {
+    case ConvolutionBackwardFilter: return Direction::BackwardFilter;
+    case ConvolutionBackwardData:
+    case BiasGradient:
+    case MaxPoolBackward:
+    case AveragePoolBackward:
+    case SpatialMeanBackward:
+    case BatchNormBackwardSums:
+    case BatchNormBackward:
+    case PointwiseBackward:
+    case PreluBackward:
+    case PreluGradient:
+    case SoftmaxBackward:
+    case LocalResponseBackward:
+    case UpsampleBackward:
+    case BinaryBackward:
+    case LayerNormBackward:
+    case LayerNormGradient:
+    case ReduceBackward:
+    case RearrangeBackward: return Direction::BackwardData;
+    default: return is_update(kind) ? Direction::BackwardData : Direction::Forward;
   }
 }
 

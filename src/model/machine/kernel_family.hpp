@@ -15,7 +15,8 @@ enum class KernelFamily : int {
   ConvolutionDepthwise,  ///< one input channel per group
   Convolution3d,         ///< windows of several positions along the depth
   Product,               ///< fully connected: one window covers each sample
-  Normalization,         ///< batch and layer normalization
+  Normalization,         ///< batch normalization
+  SampleNormalization,   ///< layer, group and instance normalization
   Elementwise,           ///< activations, sums and products of tensors, dropout, copies, conversions
   Pooling,               ///< pooling, means, other reductions, resizing, rearrangements, softmax
   Update,                ///< optimizers and running statistics
@@ -24,8 +25,16 @@ enum class KernelFamily : int {
 inline constexpr int kernel_family_count = static_cast<int>(KernelFamily::Loss) + 1;
 
 /// Returns "conv_1x1", "conv_3x3", "conv_large", "conv_grouped", "conv_depthwise", "conv_3d",
-/// "product", "normalization", "elementwise", "pooling", "update" or "loss".
+/// "product", "normalization", "sample_normalization", "elementwise", "pooling", "update" or "loss".
 std::string_view name_of(KernelFamily family);
 KernelFamily family_of(const Kernel& kernel);
+
+/// What a kernel computes. Kinds that are no contractions have a forward and a backward direction;
+/// sums of gradients and optimizers count as backward.
+enum class Direction : int { Forward, BackwardData, BackwardFilter };
+inline constexpr int direction_count = static_cast<int>(Direction::BackwardFilter) + 1;
+/// Returns "forward", "backward_data" or "backward_filter".
+std::string_view name_of(Direction direction);
+Direction direction_of(KernelKind kind);
 
 }  // namespace stratplan

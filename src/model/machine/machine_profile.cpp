@@ -12,18 +12,6 @@
 
 namespace stratplan {
 
-namespace {
-constexpr std::array<std::string_view, math_count> math_names{"fp32", "tf32", "fp16", "bf16"};
-}
-
-std::string_view name_of(Math math) { return math_names[static_cast<std::size_t>(math)]; }
-
-Math math_of(std::string_view name) {
-  const auto found = std::find(math_names.begin(), math_names.end(), name);
-  SP_ASSERT(found != math_names.end(), "math={}", name);
-  return static_cast<Math>(found - math_names.begin());
-}
-
 Seconds Measurement::mean() const {
   return samples > 1 ? p10 * 0.3 + median * 0.4 + p90 * 0.3 : median;
 }
@@ -200,7 +188,9 @@ SizeTable table_from(const Json& json, const std::string& file, const std::strin
 
 /// The JSON key of the rate of an arithmetic other than fp32: "tf32_flops_per_s". The key of the
 /// fp32 rate is "flops_per_s".
-std::string rate_key(std::size_t math) { return std::string(math_names[math]) + "_flops_per_s"; }
+std::string rate_key(std::size_t math) {
+  return std::string(name_of(static_cast<Math>(math))) + "_flops_per_s";
+}
 
 /// Omits numbers that are not stated, so that a device without units has only four numbers.
 Json to_json(const DeviceRates& device) {
@@ -214,6 +204,7 @@ Json to_json(const DeviceRates& device) {
   json["memory_bytes"] = device.memory.value;
   if (device.units > 0) json["units"] = device.units;
   if (device.vector_width > 0) json["vector_width"] = device.vector_width;
+  if (!device.generation.empty()) json["generation"] = device.generation;
   return json;
 }
 
@@ -227,6 +218,8 @@ DeviceRates device_from(const Json& json) {
   for (std::size_t math = 1; math < math_count; ++math)
     device.math_flops_per_s[math] = json.value(rate_key(math), 0.0);
   device.name = json.value("name", std::string());
+  device.generation = json.value("generation", std::string());
+  if (device.units > 0) device.shares = read_kernel_shares(device.generation, device.name);
   return device;
 }
 

@@ -12,6 +12,8 @@
 
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
+#include "model/machine/arithmetic.hpp"
+#include "model/machine/kernel_shares.hpp"
 #include "model/machine/software.hpp"
 #include "model/machine/storage.hpp"
 #include "model/partition/process_grid.hpp"
@@ -70,15 +72,6 @@ struct Level {
   double shared_bytes_per_s = 0;
 };
 
-/// The arithmetic in which contractions on fp32 tensors multiply. Sums are always in fp32.
-/// Contractions on tensors of another type multiply in that type.
-enum class Math : int { Fp32, Tf32, Fp16, Bf16 };
-inline constexpr int math_count = static_cast<int>(Math::Bf16) + 1;
-/// Returns "fp32", "tf32", "fp16" or "bf16".
-std::string_view name_of(Math math);
-/// The inverse of name_of().
-Math math_of(std::string_view name);
-
 /// The rates of one rank's device, for the estimated tier.
 struct DeviceRates {
   /// The fp32 rate: the peak rate if `units` is stated, otherwise the rate that a large matrix
@@ -97,6 +90,11 @@ struct DeviceRates {
   Math math = Math::Fp32;  ///< the arithmetic that contractions use
   std::string name{};      ///< the device's name in machines/parts
   bool winograd = true;    ///< Software::winograd
+  bool channels_first = false;  ///< Software::channels_first
+  /// generation of the hardware (KernelShares); empty: not stated
+  std::string generation{};
+  /// shares of the rates, if `units` is stated
+  KernelShares shares{};
 
   double rate(Math wanted) const {
     const double stated = math_flops_per_s[static_cast<std::size_t>(wanted)];

@@ -29,6 +29,24 @@ std::string software_file(const std::string& source) {
   return (data_folder("software") / (source + ".json")).string();
 }
 
+/// Reads a document. It takes what it lacks from the shipped software that it is "like".
+Json read_software_document(const std::string& file) {
+  const Json document = read_document(file, "software");
+  const auto like = document.find("like");
+  if (like == document.end()) return document;
+  const std::vector<std::string> names = shipped_software();
+  const std::string name = like->get<std::string>();
+  if (std::find(names.begin(), names.end(), name) == names.end() ||
+      software_file(name) == file)
+    throw InputError(file, "/like",
+                     fmt::format("unknown software{}; expected another one of {}",
+                                 suggestion(name, names), fmt::join(names, ", ")));
+  Json whole = read_software_document(software_file(name));
+  whole.merge_patch(document);
+  whole.erase("like");
+  return whole;
+}
+
 /// The names of all functions that kernels of this kind compute; empty for most kinds.
 std::vector<std::string> functions_of(KernelKind kind) {
   std::vector<std::string> names;
@@ -163,6 +181,7 @@ Software software_from_json(const Json& document, const std::string& file) {
   software.launch = seconds_from(host, "launch_seconds");
   software.fuse = kernels.value("fuse", software.fuse);
   software.winograd = kernels.value("winograd", software.winograd);
+  software.channels_first = kernels.value("layout", std::string()) == "channels_first";
   software.convolutions = kernels.value("convolutions", software.convolutions);
   read_update_passes(kernels.value("update_passes", none), file, software);
   software.overlap = sums.value("overlap", software.overlap);
@@ -184,9 +203,9 @@ bool is_shipped_software(const std::string& name) {
 Software read_software(const std::string& source) {
   if (source == Software().name) return {};
   const std::string file = software_file(source);
-  Software software = software_from_json(read_document(file, "software"), file);
+  Software software = software_from_json(read_software_document(file), file);
   if (is_a_file(source) && is_shipped_software(software.name) &&
-      software_from_json(read_document(software_file(software.name), "software"), file) != software)
+      software_from_json(read_software_document(software_file(software.name)), file) != software)
     throw InputError(file, "/name",
                      fmt::format("\"{}\" is another, shipped software; expected a name of its own",
                                  software.name));
@@ -233,6 +252,7 @@ MachineProfile with_software(MachineProfile machine, Software software) {
   if (!software.overlap) machine.hidden.reset();
   if (launches) machine.device.launch = *software.launch;
   machine.device.winograd = software.winograd;
+  machine.device.channels_first = software.channels_first;
   machine.software = std::move(software);
   set_constants(machine, constants);
   return machine;

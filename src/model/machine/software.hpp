@@ -54,6 +54,9 @@ struct Software {
   // Kernels.
   bool fuse = true;      ///< Execution::fuse
   bool winograd = true;  ///< whether fp32 convolutions may use Winograd's algorithm
+  /// GPUs: whether tensors are stored as (N, C, D, H, W). Convolutions on tensor cores then change
+  /// the order of what they read and write
+  bool channels_first = false;
   /// Processors: Measurement::choice of the convolutions that the software has, by name; empty: all
   std::vector<std::string> convolutions{};
   /// time of contractions, and of all other kernels, relative to the kernel model or the profile

@@ -37,7 +37,8 @@ Program undivided(const Network& network, const Software& software) {
 
 TEST(Software, ThatIsShippedReads) {
   EXPECT_THAT(shipped_software(),
-              ElementsAre("mxnet", "pytorch-cuda-graphs", "pytorch-eager", "stratplan"));
+              ElementsAre("mxnet", "pytorch-channels-last", "pytorch-cuda-graphs", "pytorch-eager",
+                          "stratplan"));
   for (const std::string& name : shipped_software()) EXPECT_EQ(read_software(name).name, name);
 }
 
@@ -70,7 +71,8 @@ TEST(Software, ThatIsWrongIsAnErrorOfOneLine) {
     EXPECT_THAT(message(content), HasSubstr(expected)) << content;
   EXPECT_EQ(message_of<InputError>([] { read_software("pytorch-eagre"); }),
             "pytorch-eagre: unknown software (did you mean \"pytorch-eager\"?); expected a file or "
-            "one of mxnet, pytorch-cuda-graphs, pytorch-eager, stratplan");
+            "one of mxnet, pytorch-channels-last, pytorch-cuda-graphs, pytorch-eager, "
+            "stratplan");
 }
 
 TEST(Software, RunsTheDecompositionsOfItsDimensions) {

@@ -1,0 +1,189 @@
+// Fits the shares of peak rates that kernels attain to published measurements, and says how far off
+// predictions are of networks and devices that the fit did not see.
+//
+//   cmake --build build/bench --target calibrate
+//   build/bench/calibrate DATA NETWORKS [--write]
+//
+// DATA is a folder of published measurements (published.hpp); NETWORKS holds the networks that
+// tests/bench/calibration_networks.py imported. With --write, machines/parts/kernels.json and its
+// evidence, machines/parts/kernels.evidence.json, are made anew.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "bench/calibrate/validation.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/system/output.hpp"
+
+namespace {
+
+using namespace stratplan;
+using namespace stratplan::calibration;
+
+void print_usable(const Published& published) {
+  for (const auto& [table, reasons] : published.unusable)
+    for (const auto& [reason, rows] : reasons)
+      fmt::print("{:<22} {:>5} rows not usable: {}\n", table, rows, reason);
+  std::map<std::string, int> rules;
+  for (const NetworkRow& row : published.networks) ++rules[row.excluded];
+  fmt::print("{} usable rows of networks, {} of kernels\n", published.networks.size(),
+             published.kernels.size());
+  for (const auto& [rule, rows] : rules)
+    if (!rule.empty())
+      fmt::print("{:>5} ({:.1f} %) excluded: {}\n", rows,
+                 100.0 * rows / static_cast<double>(published.networks.size()), rule);
+}
+
+void print(const std::string& title, const std::vector<double>& errors) {
+  const ErrorSummary found = summary_of(errors);
+  if (found.rows == 0) return;
+  fmt::print("{:<64} {:>6} rows, median {:5.1f} %, bias {:+6.1f} %, {:5.1f} % within 20 %, {:5.1f} % "
+             "within 35 %\n",
+             title, found.rows, 100 * found.median, 100 * found.bias, 100 * found.within20,
+             100 * found.within35);
+}
+
+using Names = std::function<std::string(const Case&)>;
+using Filter = std::function<bool(const Case&)>;
+
+std::vector<double> selected(const std::vector<Case>& cases, const std::vector<double>& errors,
+                             const Filter& filter) {
+  std::vector<double> found;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (filter(cases[i])) found.push_back(errors[i]);
+  return found;
+}
+
+void print_by(const std::vector<Case>& cases, const std::vector<double>& errors,
+              const Filter& filter, const Names& name) {
+  std::set<std::string> names;
+  for (const Case& one : cases)
+    if (filter(one)) names.insert(name(one));
+  for (const std::string& of : names)
+    print("  " + of, selected(cases, errors, [&](const Case& one) {
+            return filter(one) && name(one) == of;
+          }));
+}
+
+/// The median over networks of the median error of each.
+double median_of_networks(const std::vector<Case>& cases, const std::vector<double>& errors,
+                          const Filter& filter) {
+  std::map<std::string, std::vector<double>> by_network;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (filter(cases[i])) by_network[cases[i].network].push_back(errors[i]);
+  std::vector<double> medians;
+  for (const auto& [network, of] : by_network)
+    medians.push_back(std::log1p(summary_of(of).median));
+  return summary_of(medians).median;
+}
+
+bool is_step(const Case& one) { return !one.network.empty() && one.training; }
+bool is_inference(const Case& one) { return !one.network.empty() && !one.training; }
+bool is_kernel(const Case& one) { return one.network.empty(); }
+
+void print_figures(const std::string& how, const std::vector<Case>& cases,
+                   const std::vector<double>& errors) {
+  const auto kept = [&](const Filter& filter) {
+    return [&filter](const Case& one) { return filter(one) && !one.excluded; };
+  };
+  const Filter step = is_step, inference = is_inference, kernel = is_kernel;
+  print(how + ": training steps", selected(cases, errors, kept(step)));
+  print(how + ": training steps, with excluded rows", selected(cases, errors, step));
+  print(how + ": inference", selected(cases, errors, kept(inference)));
+  print(how + ": kernels", selected(cases, errors, kept(kernel)));
+  fmt::print("{}: training steps, each network weighing the same: median {:.1f} %\n\n", how,
+             100 * median_of_networks(cases, errors, kept(step)));
+}
+
+void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit& fit,
+              bool verbose) {
+  const auto trained = [](const Case& one) { return is_step(one) && !one.excluded; };
+  const auto inferred = [](const Case& one) { return is_inference(one) && !one.excluded; };
+  const auto of_kernel = [](const Case& one) { return is_kernel(one); };
+  print_figures("fitted", cases, model.errors(fit.constants));
+  const Names network = [](const Case& one) { return one.network.empty() ? one.id : one.network; };
+  const Names device = [](const Case& one) { return one.device; };
+  const std::vector<double> networks = errors_left_out(model, cases, network, 10, fit);
+  print_figures("networks left out", cases, networks);
+  std::set<std::string> devices;
+  for (const Case& one : cases) devices.insert(one.device);
+  const std::vector<double> by_device =
+      errors_left_out(model, cases, device, static_cast<int>(devices.size()), fit);
+  print_figures("devices left out", cases, by_device);
+  if (!verbose) return;
+  const Names by_software = [](const Case& one) {
+    return fmt::format("{} {} {}", one.device, name_of(one.math), one.software);
+  };
+  fmt::print("networks left out, training, by device, arithmetic and software\n");
+  print_by(cases, networks, trained, by_software);
+  fmt::print("networks left out, training, by network\n");
+  print_by(cases, networks, trained, [](const Case& one) { return one.network; });
+  fmt::print("networks left out, inference, by device, arithmetic and software\n");
+  print_by(cases, networks, inferred, by_software);
+  fmt::print("devices left out, training\n");
+  print_by(cases, by_device, trained, device);
+  fmt::print("kernels\n");
+  print_by(cases, networks, of_kernel, [](const Case& one) {
+    const Term& term = one.terms.front();
+    return fmt::format("{} {} {} {} {}", one.software, one.device, name_of(one.math),
+                       name_of(term.family), name_of(term.direction));
+  });
+}
+
+void write(const std::string& file, const Json& document) {
+  write_file_atomically(file, document.dump(1) + "\n");
+  fmt::print("wrote {}\n", file);
+}
+
+int run(int argc, char** argv) {
+  std::string data, networks;
+  bool writes = false, verbose = false, validates = true;
+  CLI::App app("Fits the shares of peak rates that kernels attain to published measurements");
+  app.add_option("data", data, "folder of published measurements")->required();
+  app.add_option("networks", networks, "folder of imported networks")->required();
+  app.add_flag("--write", writes, "write machines/parts/kernels.json and its evidence");
+  app.add_flag("--verbose", verbose, "errors by network, device and software");
+  app.add_flag("!--no-validation", validates, "leave the cross-validation out");
+  CLI11_PARSE(app, argc, argv);
+  if (!std::filesystem::is_directory(data)) {
+    fmt::print("skipped: {} is no folder; it would hold published measurements\n", data);
+    return 77;
+  }
+  Published published = read_published(data, networks);
+  const std::vector<Case> cases = cases_of(published);
+  print_usable(published);
+  const ShareModel model(cases);
+  const Fit fit = model.fit(model.weights());
+  fmt::print("{} cases, {} constants, misfit {:.1f}\n\n", cases.size(), model.constants().size(),
+             fit.misfit);
+  if (verbose)
+    for (std::size_t i = 0; i < fit.constants.size(); ++i)
+      fmt::print("{:<50} {:8.4g} +- {:.3f}\n", model.constants()[i].name,
+                 std::exp(fit.constants[i]), fit.deviations[i]);
+  if (validates) validate(model, cases, fit, verbose);
+  if (!writes) return 0;
+  const std::string folder = (data_folder("machines") / "parts").string();
+  const std::string command = "build/bench/calibrate DATA NETWORKS --write";
+  Json shares = model.shares(fit);
+  shares["source"] = "fitted by tests/bench/calibrate to the rows in kernels.evidence.json";
+  write(folder + "/kernels.json", shares);
+  write(folder + "/kernels.evidence.json", model.evidence(fit, command));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const stratplan::Error& error) {
+    fmt::print(stderr, "calibrate: {}\n", error.what());
+    return 1;
+  }
+}

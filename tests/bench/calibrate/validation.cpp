@@ -1,0 +1,59 @@
+#include "bench/calibrate/validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "model/base/hash.hpp"
+
+namespace stratplan::calibration {
+namespace {
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+ErrorSummary summary_of(const std::vector<double>& errors) {
+  std::vector<double> relative, sizes;
+  for (const double error : errors) {
+    relative.push_back(std::expm1(error));
+    sizes.push_back(std::abs(relative.back()));
+  }
+  const auto share = [&](double limit) {
+    return static_cast<double>(std::ranges::count_if(
+               sizes, [&](double size) { return size <= limit; })) /
+           static_cast<double>(std::max<std::size_t>(1, sizes.size()));
+  };
+  return {errors.size(), median_of(sizes), median_of(relative), share(0.2), share(0.35)};
+}
+
+std::vector<double> errors_left_out(const ShareModel& model, const std::vector<Case>& cases,
+                                    const std::function<std::string(const Case&)>& name, int folds,
+                                    const Fit& start) {
+  std::map<std::string, int> fold;
+  for (const Case& one : cases) fold.try_emplace(name(one), 0);
+  std::vector<std::pair<std::uint64_t, std::string>> order;
+  for (const auto& [of, unused] : fold) order.emplace_back(Fnv1a().add_bytes(of).value(), of);
+  std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    fold[order[i].second] = static_cast<int>(i % static_cast<std::size_t>(folds));
+  const std::vector<double> all = model.weights();
+  std::vector<double> errors(cases.size());
+  for (int left_out = 0; left_out < folds; ++left_out) {
+    std::vector<double> weights = all;
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      if (fold.at(name(cases[i])) == left_out) weights[i] = 0;
+    const std::vector<double> found =
+        model.errors(model.fit(weights, start.constants).constants);
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      if (fold.at(name(cases[i])) == left_out) errors[i] = found[i];
+  }
+  return errors;
+}
+
+}  // namespace stratplan::calibration

@@ -1,0 +1,27 @@
+#pragma once
+// Cross-validation of the fit: errors of rows that it did not see.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/calibrate/share_model.hpp"
+
+namespace stratplan::calibration {
+
+/// How far predictions are from measurements, as factors.
+struct ErrorSummary {
+  std::size_t rows = 0;
+  double median = 0;   ///< of |predicted / measured - 1|
+  double bias = 0;     ///< median of predicted / measured - 1
+  double within20 = 0;  ///< share of rows with an error of at most 20 %
+  double within35 = 0;
+};
+ErrorSummary summary_of(const std::vector<double>& errors);
+
+/// Returns log(predicted / measured) of every case, each from a fit that saw no case with the same
+/// name. The names are dealt out to `folds` fits, in an order that depends on nothing but them.
+std::vector<double> errors_left_out(const ShareModel& model, const std::vector<Case>& cases,
+                                    const std::function<std::string(const Case&)>& name, int folds,
+                                    const Fit& start);
+
+}  // namespace stratplan::calibration
