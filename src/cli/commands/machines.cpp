@@ -133,7 +133,7 @@ void show(const std::string& source, bool json) {
 
 }  // namespace
 
-void add_machines(CLI::App& program, const CommandLine&) {
+void add_machines(CLI::App& program, const CommandLine& command_line) {
   struct MachinesOptions {
     std::string name;
     bool json = false;
@@ -153,8 +153,11 @@ void add_machines(CLI::App& program, const CommandLine&) {
       "    {\"name\": \"gpu\", \"ranks\": 4, \"link\": \"nvlink3\", \"links\": 4}]}\n"
       "hidden is the share of a sum of gradients that kernels beside it can hide. It is 1 on GPUs "
       "with NCCL.\n\n"
-      "Examples:\n  stratplan machines\n  stratplan machines lassen");
-  command->callback([options] {
+      "Examples:\n  stratplan machines\n  stratplan machines lassen\n"
+      "  stratplan machines import all_reduce.txt -m dgx-h100 -o h100-here.json");
+  add_machines_import(*command, command_line);
+  command->callback([command, options] {
+    if (!command->get_subcommands().empty()) return;
     options->name.empty() ? list(options->json) : show(options->name, options->json);
   });
 }
