@@ -42,7 +42,7 @@ std::vector<LayerIndex> layers_that_work(const Network& network) {
 }  // namespace
 
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
-                   const MachineProfile& machine, const std::string& file) {
+                   const MachineProfile& machine, const std::string& file, Bytes cache) {
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
   const Durations& measured = timings.timing.op_medians;
   if (measured.empty())
@@ -54,8 +54,12 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
     fits = measured[rank].size() == prediction.programs[rank].ops.size();
   if (!fits)
     throw InputError(file, "/ranks", "expected one time for each op of each rank's program");
-  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()),
-          prediction.step, timings.timing.median(), timings.timing.launched};
+  return {prediction.layers,
+          times_by_layer(prediction.programs, measured, planned.network.size()),
+          prediction.step,
+          timings.timing.median(),
+          timings.timing.launched,
+          kind_differences(prediction.programs, timings.timing, machine, cache)};
 }
 
 double relative_error(Seconds predicted, Seconds measured) { return predicted / measured - 1; }

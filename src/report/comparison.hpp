@@ -6,6 +6,7 @@
 #include "model/machine/machine_profile.hpp"
 #include "model/plan/plan.hpp"
 #include "model/plan/timings.hpp"
+#include "report/kind_differences.hpp"
 #include "report/layers.hpp"
 
 namespace stratplan {
@@ -20,12 +21,14 @@ struct Comparison {
   /// Timing::launched. If it is not 0, measured_step is the time of replayed iterations, and
   /// `measured` holds times of ops that were launched one by one.
   int launched = 0;
+  KindDifferences kinds{};
 };
 
-/// Predicts the plan, and returns prediction and measurement together. Throws InputError naming
-/// `file` if the timings have no times of ops, or are not of this plan's programs.
+/// Predicts the plan, and returns prediction and measurement together. `cache`: see
+/// kind_differences(). Throws InputError naming `file` if the timings have no times of ops, or are
+/// not of this plan's programs.
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
-                   const MachineProfile& machine, const std::string& file);
+                   const MachineProfile& machine, const std::string& file, Bytes cache = {});
 
 /// Returns predicted / measured - 1, so +0.1 means that the predicted time is 10 % too long.
 double relative_error(Seconds predicted, Seconds measured);
