@@ -25,8 +25,6 @@ void add_compare(CLI::App& program, const CommandLine& command_line);
 void add_solve(CLI::App& program, const CommandLine& command_line);
 void add_data(CLI::App& program, const CommandLine& command_line);
 void add_machines(CLI::App& program, const CommandLine& command_line);
-/// Adds the subcommand "import" to the command "machines".
-void add_machines_import(CLI::App& machines, const CommandLine& command_line);
 void add_import(CLI::App& program, const CommandLine& command_line);
 void add_export_weights(CLI::App& program, const CommandLine& command_line);
 void add_explain(CLI::App& program, const CommandLine& command_line);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "report/prediction.hpp"
 
@@ -92,6 +93,44 @@ Table worst_layers(const Network& network, const Comparison& comparison, std::si
 
 Table layer_comparison(const Network& network, const Comparison& comparison) {
   return table_of(network, comparison, layers_that_work(network));
+}
+
+Table kind_difference_table(const KindDifferences& differences) {
+  using enum Table::Align;
+  Table table{{{"kind", Left},
+               {"ops"},
+               {"profile ms"},
+               {"p10 .. p90"},
+               {"training ms"},
+               {"p10 .. p90"},
+               {"difference"},
+               {"likely cause", Left}},
+              {}};
+  const auto spread = [](const SpreadTime& time) {
+    return milliseconds(time.p10) + " .. " + milliseconds(time.p90);
+  };
+  for (const KindDifference& one : differences.kinds)
+    table.rows.push_back({one.kind, std::to_string(one.ops), milliseconds(one.profiled.mean),
+                          spread(one.profiled), milliseconds(one.measured.mean),
+                          spread(one.measured), milliseconds(one.difference()),
+                          std::string(name_of(one.cause))});
+  return table;
+}
+
+Json to_json(const KindDifferences& differences) {
+  const auto spread = [](const SpreadTime& time) {
+    return Json{{"mean_seconds", time.mean.value},
+                {"p10_seconds", time.p10.value},
+                {"p90_seconds", time.p90.value}};
+  };
+  Json kinds = Json::array();
+  for (const KindDifference& one : differences.kinds)
+    kinds.push_back({{"kind", one.kind},
+                     {"ops", one.ops},
+                     {"profile", spread(one.profiled)},
+                     {"training", spread(one.measured)},
+                     {"cause", name_of(one.cause)}});
+  return kinds;
 }
 
 }  // namespace stratplan

@@ -3,10 +3,10 @@
 // largest errors first.
 #include <vector>
 
+#include "model/cost/kind_differences.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "model/plan/plan.hpp"
 #include "model/plan/timings.hpp"
-#include "report/kind_differences.hpp"
 #include "report/layers.hpp"
 
 namespace stratplan {
@@ -39,5 +39,9 @@ Table kind_table(const Comparison& comparison);
 Table worst_layers(const Network& network, const Comparison& comparison, std::size_t most);
 /// Every layer, in the network's order.
 Table layer_comparison(const Network& network, const Comparison& comparison);
+
+/// One row per kind, in their order.
+Table kind_difference_table(const KindDifferences& differences);
+Json to_json(const KindDifferences& differences);
 
 }  // namespace stratplan

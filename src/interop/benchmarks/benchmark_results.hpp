@@ -51,8 +51,8 @@ struct BenchmarkResults {
   std::string file{};
   std::string fingerprint{};  ///< fingerprint_of() the file's bytes
   std::string tool{};         ///< "nccl-tests", "rccl-tests", "OSU micro-benchmarks", ...
-  std::string version{};    ///< of the tool; empty if the file does not state it
-  std::string library{};    ///< what was measured, for example "NCCL 22807"; empty if not stated
+  std::string version{};      ///< of the tool; empty if the file does not state it
+  std::string library{};      ///< what was measured, for example "NCCL 22807"; empty if not stated
   std::vector<BenchmarkRow> rows{};
   std::map<std::string, Measurement> kernels{};  ///< by Kernel::key()
   /// Numbers of rows that are understood but of no use, by reason.
@@ -65,9 +65,9 @@ struct BenchmarkRequest {
   std::optional<Ranks> ranks{};
 };
 
-/// Reads the output of nccl-tests or rccl-tests, of the OSU micro-benchmarks, or of Google Benchmark
-/// (--benchmark_format=json). Which of them wrote the file follows from its contents. Throws
-/// InputError that names file and line (for JSON: the pointer) if
+/// Reads the output of nccl-tests or rccl-tests, of the OSU micro-benchmarks, or of Google
+/// Benchmark (--benchmark_format=json). Which of them wrote the file follows from its contents.
+/// Throws InputError that names file and line (for JSON: the pointer) if
 ///   - the file is of none of these tools, or of a test that is not read
 ///   - a line is neither a row, nor a comment, nor a message of the library
 ///   - numbers of a row contradict each other, or the tool marks a result as wrong

@@ -33,9 +33,9 @@ struct MachineImport {
 ///   a message each    within a node: both_ways; across two nodes: exchanges["1 pair per node
 ///   way               across"]
 ///   a stream          bandwidth of the level at which the ranks meet
-///   streams both      as a message each way. Messages in a stream hide each other's latency, so the
-///   ways              table has latency + bytes / rate (LogGP: Alexandrov, Ionescu, Schauser and
-///                     Scheiman, SPAA 1995), with the latency of the imported or known messages.
+///   streams both      as a message each way. Messages in a stream hide each other's latency, so
+///   ways              the table has latency + bytes / rate (LogGP: Alexandrov, Ionescu, Schauser
+///                     and Scheiman, SPAA 1995), with the latency of imported or known messages.
 ///   kernels           kernels[Kernel::key()]
 /// Throws InputError that names the place of a row if `base` has no such nodes or ranks.
 MachineImport import_benchmarks(const std::vector<BenchmarkResults>& results,

@@ -1,4 +1,4 @@
-#include "report/kind_differences.hpp"
+#include "model/cost/kind_differences.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,6 @@
 #include <optional>
 
 #include "model/base/assert.hpp"
-#include "model/base/json/json.hpp"
-#include "model/base/text.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/faster_machine.hpp"
 #include "model/cost/simulator.hpp"
@@ -97,44 +95,68 @@ struct Compared {
   std::size_t rank = 0;
   const Op* op = nullptr;
   bool beside_messages = false;
+  bool other_implementation = false;
+  Seconds simulated{};  ///< with waiting
   SpreadTime profiled, measured;
   Seconds difference() const { return measured.mean - profiled.mean; }
 };
 
-/// By rank and op, whether a kernel runs while a message of its rank is on its way, in the
-/// simulated step.
-std::vector<std::vector<bool>> beside_messages(const std::vector<Program>& programs,
-                                               const MachineProfile& machine) {
-  std::vector<std::vector<bool>> beside;
-  for (const Program& program : programs) beside.emplace_back(program.ops.size(), false);
-  if (std::ranges::none_of(programs, &Program::concurrent_streams)) return beside;
+/// What the simulated step says of each op, by rank and op.
+struct Simulated {
+  std::vector<std::vector<Seconds>> durations;
+  std::vector<std::vector<bool>> beside_messages;  ///< whether a message of the rank is on its way
+};
+
+Simulated simulated(const std::vector<Program>& programs, const MachineProfile& machine) {
+  Simulated result;
   const Timeline timeline = simulate(programs, machine);
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    std::vector<Span> messages, kernels;
+    const std::vector<Op>& ops = programs[rank].ops;
+    result.durations.emplace_back(ops.size());
+    result.beside_messages.emplace_back(ops.size(), false);
+    std::vector<Span> messages;
     for (const Span& span : timeline.ranks[rank])
-      (communicates(programs[rank].ops[static_cast<std::size_t>(span.op)]) ? messages : kernels)
-          .push_back(span);
-    for (const Span& kernel : kernels)
-      beside[rank][static_cast<std::size_t>(kernel.op)] =
-          std::ranges::any_of(messages, [&](const Span& message) {
-            return message.start < kernel.end && kernel.start < message.end;
+      if (communicates(ops[static_cast<std::size_t>(span.op)])) messages.push_back(span);
+    for (const Span& span : timeline.ranks[rank]) {
+      const auto op = static_cast<std::size_t>(span.op);
+      result.durations[rank][op] = span.end - span.start;
+      result.beside_messages[rank][op] =
+          !communicates(ops[op]) && std::ranges::any_of(messages, [&](const Span& message) {
+            return message.start < span.end && span.start < message.end;
           });
+    }
   }
-  return beside;
+  return result;
+}
+
+/// Whether the plan runs another implementation of the kernel than the profile has the time of.
+bool runs_another(const Op& op, const Program& program, const MachineProfile& machine) {
+  const auto* compute = std::get_if<ComputeOp>(&op.body);
+  if (!compute) return false;
+  const std::string key = compute->kernel.key();
+  const auto measured = machine.kernels.find(key);
+  if (measured == machine.kernels.end() || measured->second.choice.empty()) return false;
+  const auto named = program.implementations.find(key);
+  return named == program.implementations.end() || named->second != measured->second.choice;
 }
 
 /// The cause of a kind's difference.
 class Diagnosis {
  public:
-  Diagnosis(const std::vector<Compared>& ops, const std::vector<Program>& programs,
+  /// `usual`: measured / profiled of other kinds of kernels.
+  Diagnosis(const std::vector<Compared>& ops, double usual, const std::vector<Program>& programs,
             const MachineProfile& machine, Bytes cache)
-      : ops_(ops), programs_(programs), machine_(machine), cache_(cache) {}
+      : ops_(ops), usual_(usual), programs_(programs), machine_(machine), cache_(cache) {}
 
   DifferenceCause cause() const {
     if (communicates(*ops_.front().op))
-      return last_rank_agrees() ? DifferenceCause::Waiting : DifferenceCause::Unknown;
+      return last_rank_agrees() || simulated_waiting_agrees() ? DifferenceCause::Waiting
+                                                              : DifferenceCause::Unknown;
+    if (mostly([](const Compared& one) { return one.other_implementation; }))
+      return DifferenceCause::OtherImplementation;
     if (mostly([](const Compared& one) { return one.beside_messages; }) && others_agree())
       return DifferenceCause::MessagesBeside;
+    if (differs_like_others()) return DifferenceCause::AllKernels;
     if (cache_.value == 0 || !mostly([&](const Compared& one) { return is_bound_by_memory(one); }))
       return DifferenceCause::Unknown;
     if (mostly([&](const Compared& one) { return fits(one); })) return DifferenceCause::CacheState;
@@ -197,7 +219,27 @@ class Diagnosis {
     return !differ(profiled, measured);
   }
 
+  /// The simulation derives waiting from how much the profile's kernels vary.
+  bool simulated_waiting_agrees() const {
+    SpreadTime expected, measured;
+    for (const Compared& one : ops_) {
+      expected += scaled(one.profiled, one.simulated / one.profiled.mean);
+      measured += one.measured;
+    }
+    return !differ(expected, measured);
+  }
+
+  bool differs_like_others() const {
+    SpreadTime usual, measured;
+    for (const Compared& one : ops_) {
+      usual += scaled(one.profiled, usual_);
+      measured += one.measured;
+    }
+    return !differ(usual, measured);
+  }
+
   const std::vector<Compared>& ops_;
+  double usual_;
   const std::vector<Program>& programs_;
   const MachineProfile& machine_;
   Bytes cache_;
@@ -206,19 +248,51 @@ class Diagnosis {
 }  // namespace
 
 std::string_view name_of(DifferenceCause cause) {
-  constexpr std::array<std::string_view, 5> names{
-      "not told by the data", "waiting for other ranks", "messages beside the kernels",
-      "state of the caches", "bandwidth shared by another number of ranks"};
+  constexpr std::array<std::string_view, 7> names{"not told by the data",
+                                                  "waiting for other ranks",
+                                                  "another implementation than profiled",
+                                                  "messages beside the kernels",
+                                                  "as all kernels: drift, or a shared machine",
+                                                  "state of the caches",
+                                                  "bandwidth shared by another number of ranks"};
   return names[static_cast<std::size_t>(cause)];
 }
+
+namespace {
+
+using OpsByKind = std::map<std::string, std::vector<Compared>>;
+
+/// The median of measured / profiled over all kinds of kernels but one, weighted by their profiled
+/// time; 1 if there are no others.
+double usual_ratio(const std::string& besides, const OpsByKind& by_kind) {
+  std::vector<std::pair<double, double>> kinds;  // ratio and weight
+  double whole = 0;
+  for (const auto& [kind, ops] : by_kind) {
+    if (kind == besides || communicates(*ops.front().op)) continue;
+    SpreadTime profiled, measured;
+    for (const Compared& op : ops) {
+      profiled += op.profiled;
+      measured += op.measured;
+    }
+    kinds.emplace_back(measured.mean / profiled.mean, profiled.mean.value);
+    whole += profiled.mean.value;
+  }
+  std::ranges::sort(kinds);
+  double below = 0;
+  for (const auto& [ratio, weight] : kinds)
+    if ((below += weight) >= whole / 2) return ratio;
+  return 1;
+}
+
+}  // namespace
 
 KindDifferences kind_differences(const std::vector<Program>& programs, const Timing& timing,
                                  const MachineProfile& machine, Bytes cache) {
   SP_ASSERT(timing.op_medians.size() == programs.size(), "there are times of {} ranks for {}",
             timing.op_medians.size(), programs.size());
   KindDifferences result;
-  std::map<std::string, std::vector<Compared>> by_kind;
-  const auto beside = beside_messages(programs, machine);
+  OpsByKind by_kind;
+  const Simulated expected = simulated(programs, machine);
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     const Profiled profiled{programs[rank], machine};
     for (std::size_t i = 0; i < programs[rank].ops.size(); ++i) {
@@ -230,8 +304,13 @@ KindDifferences kind_differences(const std::vector<Program>& programs, const Tim
       measured.median = timing.op_medians[rank][i];
       measured.p10 = timing.op_p10.empty() ? measured.median : timing.op_p10[rank][i];
       measured.p90 = timing.op_p90.empty() ? measured.median : timing.op_p90[rank][i];
-      by_kind[kind_of(op)].push_back(
-          {rank, &op, beside[rank][i], *alone, {measured.mean(), measured.p10, measured.p90}});
+      by_kind[kind_of(op)].push_back({rank,
+                                      &op,
+                                      expected.beside_messages[rank][i],
+                                      runs_another(op, programs[rank], machine),
+                                      expected.durations[rank][i],
+                                      *alone,
+                                      {measured.mean(), measured.p10, measured.p90}});
     }
   }
   for (const auto& [kind, ops] : by_kind) {
@@ -242,7 +321,7 @@ KindDifferences kind_differences(const std::vector<Program>& programs, const Tim
       one.measured += op.measured;
     }
     if (!differ(one.profiled, one.measured)) continue;
-    one.cause = Diagnosis(ops, programs, machine, cache).cause();
+    one.cause = Diagnosis(ops, usual_ratio(kind, by_kind), programs, machine, cache).cause();
     const double share = 1.0 / static_cast<double>(programs.size());
     one.profiled = scaled(one.profiled, share);
     one.measured = scaled(one.measured, share);
@@ -252,44 +331,6 @@ KindDifferences kind_differences(const std::vector<Program>& programs, const Tim
     return std::abs(one.difference().value);
   });
   return result;
-}
-
-Table kind_difference_table(const KindDifferences& differences) {
-  using enum Table::Align;
-  Table table{{{"kind", Left},
-               {"ops"},
-               {"profile ms"},
-               {"p10 .. p90"},
-               {"training ms"},
-               {"p10 .. p90"},
-               {"difference"},
-               {"likely cause", Left}},
-              {}};
-  const auto spread = [](const SpreadTime& time) {
-    return milliseconds(time.p10) + " .. " + milliseconds(time.p90);
-  };
-  for (const KindDifference& one : differences.kinds)
-    table.rows.push_back({one.kind, std::to_string(one.ops), milliseconds(one.profiled.mean),
-                          spread(one.profiled), milliseconds(one.measured.mean),
-                          spread(one.measured), milliseconds(one.difference()),
-                          std::string(name_of(one.cause))});
-  return table;
-}
-
-Json to_json(const KindDifferences& differences) {
-  const auto spread = [](const SpreadTime& time) {
-    return Json{{"mean_seconds", time.mean.value},
-                {"p10_seconds", time.p10.value},
-                {"p90_seconds", time.p90.value}};
-  };
-  Json kinds = Json::array();
-  for (const KindDifference& one : differences.kinds)
-    kinds.push_back({{"kind", one.kind},
-                     {"ops", one.ops},
-                     {"profile", spread(one.profiled)},
-                     {"training", spread(one.measured)},
-                     {"cause", name_of(one.cause)}});
-  return kinds;
 }
 
 }  // namespace stratplan

@@ -1,14 +1,15 @@
 // Kinds of ops whose time in training is not that of their profile, and the causes that are named.
-#include "report/kind_differences.hpp"
+#include "model/cost/kind_differences.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "model/base/json/json.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/op_cost.hpp"
-#include "planner/prediction.hpp"
+#include "model/cost/simulator.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan::kind_differences_test {
 namespace {
@@ -31,10 +32,12 @@ struct Case {
   MachineProfile machine = estimate_local_machine();
   Timing timing;
 
-  explicit Case(const char* decomposition) {
+  explicit Case(const char* decomposition, const Execution& execution = {}) {
     const Network network = read_network("tiny");
-    const Plan plan = uniform_plan(network, Decomposition::parse(decomposition));
-    programs = programs_of(plan, network);
+    Plan plan = uniform_plan(network, Decomposition::parse(decomposition));
+    plan.execution = execution;
+    for (int rank = 0; rank < plan.ranks; ++rank)
+      programs.push_back(lower(network, plan.layers, plan.execution, rank));
     machine.measured_ranks = plan.ranks;
     machine.device.flops_per_s = 1e18;  // so that memory bounds all kernels
     MachineProfile measured = machine;
@@ -104,8 +107,6 @@ TEST(KindDifferences, AreSortedByTheirTotal) {
   EXPECT_NEAR(differences.kinds[0].profiled.p90 / differences.kinds[0].profiled.mean, 1.05, 1e-9);
   EXPECT_EQ(differences.kinds[1].kind, "conv_backward_filter");
   EXPECT_LT(differences.kinds[1].difference().value, 0);
-  EXPECT_EQ(kind_difference_table(differences).rows.size(), 2U);
-  EXPECT_EQ(to_json(differences).at(0).at("kind"), "conv_forward");
 }
 
 TEST(KindDifferences, NeedAProfile) {
@@ -146,6 +147,48 @@ TEST(KindDifferences, NameTheCauseThatTheDataTell) {
   EXPECT_EQ(cause(large_cache), Unknown);
 }
 
+TEST(KindDifferences, NameAnotherImplementation) {
+  Case c("H2");
+  c.train([](const Op& op, std::size_t) { return is_kernel(op, "conv_forward") ? 1.5 : 1.0; });
+  const auto cause = [&] { return c.found().kinds.at(0).cause; };
+  for (auto& [key, measured] : c.machine.kernels) measured.choice = "winograd";
+  EXPECT_EQ(cause(), DifferenceCause::OtherImplementation) << "the plan names none";
+  for (Program& program : c.programs)
+    for (const auto& [key, measured] : c.machine.kernels) program.implementations[key] = "direct";
+  EXPECT_EQ(cause(), DifferenceCause::OtherImplementation);
+  for (Program& program : c.programs)
+    for (auto& [key, name] : program.implementations) name = "winograd";
+  EXPECT_EQ(cause(), DifferenceCause::CacheState);
+}
+
+TEST(KindDifferences, TellAllKernelsFromOne) {
+  Case c("H2");
+  c.train([](const Op& op, std::size_t) {
+    return communicates(op) ? 1.0 : is_kernel(op, "conv_forward") ? 2.5 : 1.5;
+  });
+  const KindDifferences differences = c.found();
+  ASSERT_GT(differences.kinds.size(), 3U);
+  for (const KindDifference& one : differences.kinds)
+    EXPECT_EQ(one.cause == DifferenceCause::AllKernels, one.kind != "conv_forward") << one.kind;
+}
+
+TEST(KindDifferences, NameWaitingIfTheSimulatedRanksWaitAsLong) {
+  Case c("H2");
+  for (auto& [key, measured] : c.machine.kernels) {
+    measured.p10 = measured.median * 0.5;
+    measured.p90 = measured.median * 1.5;
+  }
+  const Timeline timeline = simulate(c.programs, c.machine);
+  for (std::size_t rank = 0; rank < c.programs.size(); ++rank)
+    for (const Span& span : timeline.ranks[rank])
+      for (auto* list : {&c.timing.op_medians, &c.timing.op_p10, &c.timing.op_p90})
+        (*list)[rank][static_cast<std::size_t>(span.op)] = span.end - span.start;
+  const KindDifferences differences = c.found();
+  ASSERT_FALSE(differences.kinds.empty());
+  for (const KindDifference& one : differences.kinds)
+    EXPECT_EQ(one.cause, DifferenceCause::Waiting) << one.kind;
+}
+
 TEST(KindDifferences, NameWaitingIfTheLastRankAgrees) {
   Case c("H2");
   const auto reduces = [](const Op& op) {
@@ -162,15 +205,25 @@ TEST(KindDifferences, NameWaitingIfTheLastRankAgrees) {
 }
 
 TEST(KindDifferences, NameMessagesIfKernelsWithoutThemAgree) {
-  Case c("N2");
+  Execution execution;
+  execution.concurrent_streams = true;
+  execution.bucket_bytes = {64};  // so that a sum follows each layer
+  Case c("N2", execution);
   c.machine.hidden = 1;
-  for (Program& program : c.programs) program.concurrent_streams = true;
-  // Sums of gradients go on beside the backward kernels of the layers before, and no other kernels.
-  c.train(
-      [](const Op& op, std::size_t) { return is_kernel(op, "conv_backward_filter") ? 1.5 : 1.0; });
+  // The filters' gradients of the last convolution come before the first sum.
+  const auto first_sum = [](const Program& program) {
+    return std::ranges::find(program.ops, Stream::Gradient, &Op::stream) - program.ops.begin();
+  };
+  c.train([&](const Op& op, std::size_t rank) {
+    const Program& program = c.programs[rank];
+    return is_kernel(op, "conv_backward_filter") && &op - program.ops.data() > first_sum(program)
+               ? 1.5
+               : 1.0;
+  });
   const KindDifferences differences = c.found({0});
   ASSERT_EQ(differences.kinds.size(), 1U);
   EXPECT_EQ(differences.kinds[0].kind, "conv_backward_filter");
+  EXPECT_EQ(differences.kinds[0].cause, DifferenceCause::MessagesBeside);
 }
 
 }  // namespace

@@ -5,10 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/base/json/json_fwd.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "model/plan/timings.hpp"
-#include "report/table.hpp"
 
 namespace stratplan {
 
@@ -19,14 +17,20 @@ struct SpreadTime {
   Seconds p10{}, p90{};
 };
 
-/// Why ops of a kind take another time in training than in the profile. A cause is named if at least
-/// four fifths of the difference are of ops that it concerns.
+/// Why ops of a kind take another time in training than in the profile. A cause is named if at
+/// least four fifths of the difference are of ops that it concerns.
 enum class DifferenceCause : int {
   Unknown,
-  /// Collectives and exchanges: the rank that came last needed the profile's time.
+  /// Collectives and exchanges: the rank that came last needed the profile's time, or the simulated
+  /// ranks wait as long as the measured ones.
   Waiting,
+  /// The plan names no implementation, or another one, than the profile has a time of.
+  OtherImplementation,
   /// Kernels ran beside messages of their rank, and others of the kind agree with the profile.
   MessagesBeside,
+  /// The median of the other kinds of kernels, weighted by time, differs by the same ratio: the
+  /// machine drifts, or is shared.
+  AllKernels,
   /// Kernels bound by memory whose data fits into the caches. The profile takes weights and saved
   /// activations from memory, and other data from the caches.
   CacheState,
@@ -56,8 +60,5 @@ struct KindDifferences {
 /// rank; 0 if unknown, so that no cause follows from sizes. Requires one time per op.
 KindDifferences kind_differences(const std::vector<Program>& programs, const Timing& timing,
                                  const MachineProfile& machine, Bytes cache);
-
-Table kind_difference_table(const KindDifferences& differences);
-Json to_json(const KindDifferences& differences);
 
 }  // namespace stratplan
