@@ -269,7 +269,10 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                     "to measure, run stratplan profile or autotune",
                     ranks.size() == 1 ? "this number of ranks" : ranks_text(unmeasured)));
   } else if (last.assumed) {
-    note(fmt::format("predictions are estimates from published rates of {}{}", last.name,
+    const bool partly = !last.kernels.empty() || !last.collectives.empty() ||
+                        !last.one_way.points.empty() || !last.both_ways.points.empty();
+    note(fmt::format("predictions are estimates from {}published rates of {}{}",
+                     partly ? "measured tables and " : "", last.name,
                      last.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
   }
   if (is_local(source) || is_shipped(source)) return machines;

@@ -3,12 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
-#include <sstream>
 
 #include "model/base/error.hpp"
-#include "model/base/json/json.hpp"
+#include "model/base/line_reader.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/base/text.hpp"
 #include "model/network/limits.hpp"
@@ -26,26 +24,15 @@ const std::map<std::string, Math> precisions{{"fp32", Math::Fp32},
                                              {"amp", Math::Fp16},
                                              {"bf16", Math::Bf16}};
 
-/// Returns the beginning of a field without control characters, for messages.
-std::string shown(std::string field) {
-  constexpr std::size_t most = 40;
-  for (char& c : field)
-    if (static_cast<unsigned char>(c) < ' ') c = '?';
-  return field.size() <= most ? field : field.substr(0, most) + "...";
-}
-
 class TableReader {
  public:
-  explicit TableReader(const std::string& file) : file_(file) {}
+  explicit TableReader(const std::string& file) : lines_(file) {}
 
   std::vector<Anchor> read() {
-    std::istringstream lines(read_text(file_));
     std::vector<Anchor> anchors;
-    for (std::string line; std::getline(lines, line);) {
-      ++line_;
-      if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
-      if (line.empty() || line[0] == '#') continue;
-      fields_ = comma_separated(line);
+    while (lines_.next()) {
+      if (lines_.line().empty() || lines_.line()[0] == '#') continue;
+      fields_ = comma_separated(lines_.line());
       if (columns_.empty())
         read_columns();
       else
@@ -56,9 +43,7 @@ class TableReader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& reason) const {
-    throw InputError(fmt::format("{}:{}", file_, line_), "", reason);
-  }
+  [[noreturn]] void fail(const std::string& reason) const { lines_.fail(reason); }
 
   void read_columns() {
     columns_ = fields_;
@@ -81,20 +66,13 @@ class TableReader {
                                    : fields_[static_cast<std::size_t>(place - columns_.begin())];
   }
   double number(const std::string& column, double least, double most) const {
-    const std::string field = text(column);
-    double value = 0;
-    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc{} || end != field.data() + field.size() ||
-        !(value >= least && value <= most))
-      fail(fmt::format("{}: expected a number from {} to {}, found \"{}\"", column, least, most,
-                       shown(field)));
-    return value;
+    return lines_.number(column, text(column), least, most);
   }
 
   Anchor anchor() const {
     if (fields_.size() != columns_.size())
       fail(fmt::format("expected {} fields, found {}", columns_.size(), fields_.size()));
-    Anchor anchor{.place = fmt::format("{}:{}", file_, line_), .network = text("network")};
+    Anchor anchor{.place = lines_.place(), .network = text("network")};
     const double batch = number("batch", 1, static_cast<double>(largest_extent));
     anchor.batch = static_cast<std::int64_t>(batch);
     if (static_cast<double>(anchor.batch) != batch)
@@ -120,8 +98,7 @@ class TableReader {
     return anchor;
   }
 
-  std::string file_;
-  int line_ = 0;
+  LineReader lines_;
   std::vector<std::string> columns_, fields_;
 };
 

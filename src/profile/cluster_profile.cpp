@@ -8,6 +8,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/collective_cost.hpp"
+#include "model/machine/link_rates.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/link_profile.hpp"
 #include "profile/measure/link_profiler.hpp"

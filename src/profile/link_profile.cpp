@@ -4,6 +4,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/cost/collective_cost.hpp"
+#include "model/machine/link_rates.hpp"
 #include "profile/measure/link_profiler.hpp"
 #include "profile/measure/load_guard.hpp"
 
@@ -32,18 +33,6 @@ constexpr Bytes usual_largest{4 << 20};
 Bytes reach(Bytes wanted) { return std::clamp(wanted, usual_largest, largest_measured); }
 
 }  // namespace
-
-void describe_link(Level& level, const SizeTable& one_way) {
-  const auto& [least, latency] = one_way.points.front();
-  const auto& [most, longest] = one_way.points.back();
-  level.latency = latency.median;
-  if (longest.median > latency.median) {
-    level.bandwidth_bytes_per_s =
-        static_cast<double>((most - least).value) / (longest.median - latency.median).value;
-  } else if (level.bandwidth_bytes_per_s == 0) {
-    level.bandwidth_bytes_per_s = static_cast<double>(most.value) / longest.median.value;
-  }
-}
 
 LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const Team& team,
                           const LinkProgress& progress) {

@@ -17,9 +17,6 @@ using MeasureSize = std::function<Measurement(Bytes bytes)>;
 /// Twice the smaller size is then measured, too.
 SizeTable measure_by_size(Bytes least, Bytes largest, const MeasureSize& measure);
 
-/// Sets a level's latency and bandwidth from a table of one-way messages.
-void describe_link(Level& level, const SizeTable& one_way);
-
 struct LinkProfile {
   SizeTable one_way, both_ways;                  ///< empty unless requested
   std::map<std::string, SizeTable> collectives;  ///< by collective_key

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "model/base/error.hpp"
+#include "model/machine/link_rates.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/interference_profile.hpp"
 #include "profile/link_profile.hpp"

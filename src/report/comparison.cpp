@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "report/prediction.hpp"
 
@@ -42,7 +43,7 @@ std::vector<LayerIndex> layers_that_work(const Network& network) {
 }  // namespace
 
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
-                   const MachineProfile& machine, const std::string& file) {
+                   const MachineProfile& machine, const std::string& file, Bytes cache) {
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
   const Durations& measured = timings.timing.op_medians;
   if (measured.empty())
@@ -54,8 +55,12 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
     fits = measured[rank].size() == prediction.programs[rank].ops.size();
   if (!fits)
     throw InputError(file, "/ranks", "expected one time for each op of each rank's program");
-  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()),
-          prediction.step, timings.timing.median(), timings.timing.launched};
+  return {prediction.layers,
+          times_by_layer(prediction.programs, measured, planned.network.size()),
+          prediction.step,
+          timings.timing.median(),
+          timings.timing.launched,
+          kind_differences(prediction.programs, timings.timing, machine, cache)};
 }
 
 double relative_error(Seconds predicted, Seconds measured) { return predicted / measured - 1; }
@@ -88,6 +93,44 @@ Table worst_layers(const Network& network, const Comparison& comparison, std::si
 
 Table layer_comparison(const Network& network, const Comparison& comparison) {
   return table_of(network, comparison, layers_that_work(network));
+}
+
+Table kind_difference_table(const KindDifferences& differences) {
+  using enum Table::Align;
+  Table table{{{"kind", Left},
+               {"ops"},
+               {"profile ms"},
+               {"p10 .. p90"},
+               {"training ms"},
+               {"p10 .. p90"},
+               {"difference"},
+               {"likely cause", Left}},
+              {}};
+  const auto spread = [](const SpreadTime& time) {
+    return milliseconds(time.p10) + " .. " + milliseconds(time.p90);
+  };
+  for (const KindDifference& one : differences.kinds)
+    table.rows.push_back({one.kind, std::to_string(one.ops), milliseconds(one.profiled.mean),
+                          spread(one.profiled), milliseconds(one.measured.mean),
+                          spread(one.measured), milliseconds(one.difference()),
+                          std::string(name_of(one.cause))});
+  return table;
+}
+
+Json to_json(const KindDifferences& differences) {
+  const auto spread = [](const SpreadTime& time) {
+    return Json{{"mean_seconds", time.mean.value},
+                {"p10_seconds", time.p10.value},
+                {"p90_seconds", time.p90.value}};
+  };
+  Json kinds = Json::array();
+  for (const KindDifference& one : differences.kinds)
+    kinds.push_back({{"kind", one.kind},
+                     {"ops", one.ops},
+                     {"profile", spread(one.profiled)},
+                     {"training", spread(one.measured)},
+                     {"cause", name_of(one.cause)}});
+  return kinds;
 }
 
 }  // namespace stratplan

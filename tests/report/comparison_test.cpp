@@ -121,10 +121,33 @@ TEST(Compare, SaysWhereIterationsWereReplayedAndOpsLaunched) {
   EXPECT_EQ(table.rows[table.rows.size() - 2].front(), "sum of ops, each launched");
 }
 
+TEST(Compare, ListsKindsThatAreSlowerThanTheirProfile) {
+  Case c("H2");
+  for (const auto& op : c.prediction.programs[0].ops)
+    if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
+      Measurement& measured = c.machine.kernels[compute->kernel.key()];
+      measured.median = cost_of(compute->kernel, estimate_local_machine()).seconds;
+      measured.p10 = measured.median * 0.99;
+      measured.p90 = measured.median * 1.01;
+    }
+  const Comparison comparison = compare(c.planned, c.timings(1.25), c.machine, "timings.json");
+  const KindDifferences& found = comparison.kinds;
+  ASSERT_FALSE(found.kinds.empty());
+  const Table table = kind_difference_table(found);
+  ASSERT_EQ(table.rows.size(), found.kinds.size());
+  EXPECT_EQ(table.rows[0].front(), found.kinds[0].kind);
+  EXPECT_EQ(table.rows[0].back(), "as all kernels: drift, or a shared machine");
+  EXPECT_EQ(to_json(found).at(0).at("kind"), found.kinds[0].kind);
+  EXPECT_EQ(to_json(found).at(0).at("training").at("mean_seconds"),
+            found.kinds[0].measured.mean.value);
+}
+
 TEST(TimingsFile, ReadsWhatItWrites) {
   const Case c("N2");
   Timings timings = c.timings(1);
   timings.replays = ReplayCount{2, 17, 20};
+  timings.timing.op_p10 = timings.timing.op_p90 = timings.timing.op_medians;
+  timings.timing.op_p90[1][2] = {0.5};
   timings.timing.launched = 5;
   timings.verification = VerificationResult{1e-8, 2e-7, "conv.weights", 1e-5, 3, true};
   const auto file = std::filesystem::temp_directory_path() /
@@ -135,6 +158,8 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   EXPECT_EQ(back.plan_name, timings.plan_name);
   EXPECT_EQ(back.plan_fingerprint, timings.plan_fingerprint);
   EXPECT_EQ(back.timing.op_medians, timings.timing.op_medians);
+  EXPECT_EQ(back.timing.op_p10, timings.timing.op_p10);
+  EXPECT_EQ(back.timing.op_p90, timings.timing.op_p90);
   EXPECT_EQ(back.timing.median().value, timings.timing.median().value);
   EXPECT_EQ(back.timing.losses[0], 2.5);
   EXPECT_TRUE(std::isnan(back.timing.losses[1]));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "model/base/json/json.hpp"
 #include "planner/small_cases.hpp"
 #include "report/scaling_figures.hpp"
 

@@ -140,7 +140,11 @@ TEST(Trainer, TimesEveryOpOfEveryRank) {
   for (int rank = 0; rank < 2; ++rank) {
     const auto& medians = timing.op_medians[static_cast<std::size_t>(rank)];
     EXPECT_EQ(medians.size(), lower(network, decompositions, Execution{}, rank).ops.size());
-    for (const Seconds median : medians) EXPECT_GT(median, Seconds{0});
+    for (std::size_t i = 0; i < medians.size(); ++i) {
+      EXPECT_GT(timing.op_p10.at(static_cast<std::size_t>(rank)).at(i), Seconds{0});
+      EXPECT_LE(timing.op_p10[static_cast<std::size_t>(rank)][i], medians[i]);
+      EXPECT_LE(medians[i], timing.op_p90.at(static_cast<std::size_t>(rank)).at(i));
+    }
   }
 }
 

@@ -31,6 +31,8 @@ const std::vector<LayerRule> rules{
     {"session", {"model", "runtime", "profile", "job", "session"}},
     {"tuner", {"model", "planner", "runtime", "profile", "job", "tuner"}},
     {"interop", {"model/base", "model/network", "interop"}},
+    {"interop/benchmarks",
+     {"model/base", "model/network", "model/partition", "model/machine", "interop/benchmarks"}},
     {"synthesis", {"model/base", "synthesis"}},
     {"report", {"model", "planner", "tuner", "report"}},
     {"cli",
@@ -158,6 +160,8 @@ TEST(Layering, TheRulesTellRightFromWrong) {
       {"cli/commands/plan.cpp", "planner/planner.hpp", true},
       {"interop/onnx/import.cpp", "model/network/onnx.hpp", true},
       {"interop/onnx/import.cpp", "runtime/io/safetensors.hpp", false},
+      {"interop/onnx/import.cpp", "model/machine/machine_profile.hpp", false},
+      {"interop/benchmarks/osu.cpp", "model/machine/machine_profile.hpp", true},
       {"model/plan/plan.cpp", "cli/options.hpp", false},
       {"elsewhere/file.cpp", "model/plan/plan.hpp", false},
   };

@@ -7,6 +7,7 @@
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/this_machine.hpp"
 #include "model/plan/plan.hpp"
 #include "model/plan/timings.hpp"
 #include "report/comparison.hpp"
@@ -73,7 +74,30 @@ Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
           {"error", relative_error(comparison.predicted_step, comparison.measured_step)},
           {"predicted", times_to_json(sum(comparison.predicted))},
           {"measured", times_to_json(sum(comparison.measured))},
+          {"kinds", to_json(comparison.kinds)},
           {"layers", layers}};
+}
+
+/// The bytes of the last level of caches that each rank has of its own, if the plan ran on
+/// processors of this machine; otherwise 0.
+Bytes cache_per_rank(const MachineProfile& machine, int ranks) {
+  if (machine.on_gpus() || machine.name != this_machine()) return {};
+  return {last_level_cache().value / machine.ranks_per_node(ranks)};
+}
+
+void print_kinds(const KindDifferences& differences) {
+  if (differences.compared == 0) {
+    fmt::print("\nno op of this plan was profiled, so none is compared with its profile\n");
+    return;
+  }
+  if (differences.kinds.empty())
+    fmt::print("\nevery kind of op takes as long as in the profile, within what both vary\n");
+  else
+    fmt::print("\nkinds of ops whose time differs from the profile's by more than both vary\n\n{}",
+               to_text(kind_difference_table(differences)));
+  if (differences.unprofiled > 0)
+    fmt::print("{} of {} ops were not profiled\n", differences.unprofiled,
+               differences.unprofiled + differences.compared);
 }
 
 void compare_and_print(const CompareOptions& options) {
@@ -84,7 +108,8 @@ void compare_and_print(const CompareOptions& options) {
   if (!options.input.empty() || !timings.data.empty())
     set_input(machine, options.input, planned.plan, options.plan);
   check_match(options, planned, timings, machine);
-  const Comparison comparison = compare(planned, timings, machine, options.timings);
+  const Comparison comparison = compare(planned, timings, machine, options.timings,
+                                        cache_per_rank(machine, planned.plan.ranks));
   if (options.json) {
     fmt::print("{}\n", to_json(comparison, planned).dump());
     return;
@@ -92,6 +117,7 @@ void compare_and_print(const CompareOptions& options) {
   fmt::print("{}\n{}\nfarthest off\n\n{}", to_text(layer_comparison(planned.network, comparison)),
              to_text(kind_table(comparison)),
              to_text(worst_layers(planned.network, comparison, 5)));
+  print_kinds(comparison.kinds);
   if (!timings.timing.losses.empty()) fmt::print("\n{}", loss_summary(timings.timing.losses));
 }
 

@@ -35,6 +35,9 @@ struct Timing {
   /// [rank][op of the program]: the op's median duration over `steps`, or over the `launched` steps
   /// if there are any; empty if ops were replayed in `steps` and none were launched after that
   std::vector<std::vector<Seconds>> op_medians;
+  /// as op_medians: the 10th and the 90th percentile of the op's durations; empty in files that do
+  /// not state them
+  std::vector<std::vector<Seconds>> op_p10{}, op_p90{};
   /// number of extra training steps, after all others, in which each op was launched and timed on
   /// its own; 0 if there were no such steps
   int launched = 0;

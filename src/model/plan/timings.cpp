@@ -35,7 +35,7 @@ OpLabel label_of(const Op& op, const Program& program) {
           fmt::format("rank {} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
 }
 
-Json op_to_json(const Op& op, const Program& program, const Network& network, Seconds median) {
+Json op_to_json(const Op& op, const Program& program, const Network& network) {
   const OpLabel label = label_of(op, program);
   Json document = {{"layer", op.layer >= 0 ? network.layer(op.layer).name : ""}};
   if (op.producer >= 0) document["producer"] = network.layer(op.producer).name;
@@ -43,7 +43,6 @@ Json op_to_json(const Op& op, const Program& program, const Network& network, Se
   document["track"] = stream_names[static_cast<int>(op.stream)];
   document["kind"] = label.kind;
   document["label"] = label.label;
-  document["median_seconds"] = median.value;
   return document;
 }
 
@@ -52,9 +51,13 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
   Json ranks = Json::array();
   for (std::size_t rank = 0; rank < timing.op_medians.size(); ++rank) {
     Json steps = Json::array();
-    for (std::size_t s = 0; s < programs[rank].ops.size(); ++s)
-      steps.push_back(
-          op_to_json(programs[rank].ops[s], programs[rank], network, timing.op_medians[rank][s]));
+    for (std::size_t s = 0; s < programs[rank].ops.size(); ++s) {
+      steps.push_back(op_to_json(programs[rank].ops[s], programs[rank], network));
+      steps.back()["median_seconds"] = timing.op_medians[rank][s].value;
+      if (timing.op_p10.empty()) continue;
+      steps.back()["p10_seconds"] = timing.op_p10[rank][s].value;
+      steps.back()["p90_seconds"] = timing.op_p90[rank][s].value;
+    }
     ranks.push_back({{"rank", rank}, {"steps", steps}});
   }
   return ranks;
@@ -64,6 +67,19 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 double number(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Returns the number `key` of each op of each rank; nothing if an op lacks it.
+std::vector<std::vector<Seconds>> ops_from(const Json& ranks, const char* key) {
+  std::vector<std::vector<Seconds>> result;
+  for (const Json& rank : ranks) {
+    result.emplace_back();
+    for (const Json& step : rank.at("steps")) {
+      if (!step.contains(key)) return {};
+      result.back().push_back({step.at(key).get<double>()});
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -158,11 +174,10 @@ Timings read_timings(const std::string& path) {
   if (timings.timing.steps.empty())
     throw InputError(path, "/step_seconds/samples", "expected at least one sample");
   for (const Json& loss : document.at("losses")) timings.timing.losses.push_back(number(loss));
-  for (const Json& rank : document.at("ranks")) {
-    timings.timing.op_medians.emplace_back();
-    for (const Json& step : rank.at("steps"))
-      timings.timing.op_medians.back().push_back({step.at("median_seconds").get<double>()});
-  }
+  for (const auto& [key, of_ranks] : {std::pair{"median_seconds", &timings.timing.op_medians},
+                                      {"p10_seconds", &timings.timing.op_p10},
+                                      {"p90_seconds", &timings.timing.op_p90}})
+    *of_ranks = ops_from(document.at("ranks"), key);
   timings.timing.launched = document.value("launched_iterations", 0);
   if (document.contains("cuda_graphs")) {
     const Json& graphs = document.at("cuda_graphs");

@@ -109,10 +109,11 @@ class OpDurations {
     for (const Span& span : spans)
       durations_[static_cast<std::size_t>(span.op)].push_back((span.end - span.start).value);
   }
-  /// Returns the medians by op, in seconds; 0 for an op that was not timed.
-  std::vector<double> medians() const {
+  /// Returns a quantile by op, in seconds; 0 for an op that was not timed.
+  std::vector<double> quantiles(double fraction) const {
     std::vector<double> result;
-    for (const auto& of_op : durations_) result.push_back(of_op.empty() ? 0 : median(of_op));
+    for (const auto& of_op : durations_)
+      result.push_back(of_op.empty() ? 0 : quantile(of_op, fraction));
     return result;
   }
 
@@ -132,12 +133,11 @@ bool all_launched(Communicator& communicator, const Executor& executor) {
                              [](const std::vector<double>& replays) { return replays[0] == 0; });
 }
 
-std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
-                                                   const OpDurations& durations) {
-  std::vector<std::vector<Seconds>> medians;
-  for (const std::vector<double>& of_rank : gather(communicator, durations.medians()))
-    medians.push_back(seconds(of_rank));
-  return medians;
+void add_ops(Communicator& communicator, const OpDurations& durations, Timing& timing) {
+  for (const auto& [fraction, of_ranks] :
+       {std::pair{0.5, &timing.op_medians}, {0.1, &timing.op_p10}, {0.9, &timing.op_p90}})
+    for (const std::vector<double>& of_rank : gather(communicator, durations.quantiles(fraction)))
+      of_ranks->push_back(seconds(of_rank));
 }
 
 }  // namespace
@@ -195,8 +195,7 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))
     for (std::size_t i = 0; i < elapsed.size(); ++i)
       timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
-  if (all_launched(communicator, executor))
-    timing.op_medians = medians_of_ranks(communicator, durations);
+  if (all_launched(communicator, executor)) add_ops(communicator, durations, timing);
   return timing;
 }
 
@@ -209,7 +208,7 @@ void time_ops(Executor& executor, Communicator& communicator, std::int64_t first
     executor.run(iteration);
     if (iteration > first) durations.add(executor.spans());
   }
-  timing.op_medians = medians_of_ranks(communicator, durations);
+  add_ops(communicator, durations, timing);
   timing.launched = iterations;
 }
 

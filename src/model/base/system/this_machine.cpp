@@ -1,7 +1,9 @@
 #include "model/base/system/this_machine.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "model/base/system/cpu_time.hpp"
@@ -17,5 +19,11 @@ std::string cpu_model() {
 }
 
 std::string this_machine() { return fmt::format("{}, {} cores", cpu_model(), online_cores()); }
+
+Bytes last_level_cache() {
+  const long size = std::max({::sysconf(_SC_LEVEL4_CACHE_SIZE), ::sysconf(_SC_LEVEL3_CACHE_SIZE),
+                              ::sysconf(_SC_LEVEL2_CACHE_SIZE)});
+  return {std::max(0L, size)};
+}
 
 }  // namespace stratplan
