@@ -1,0 +1,62 @@
+#include "report/tie_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/system/shell.hpp"
+#include "report/ranges.hpp"
+
+namespace stratplan {
+namespace {
+
+const Considered& find(const PlanningResult& result, const std::string& name) {
+  for (const auto* list : {&result.searched, &result.baselines})
+    for (const Considered& considered : *list)
+      if (considered.usable() && considered.name == name) return considered;
+  return *std::ranges::find_if(result.fitted, [&](const Considered& considered) {
+    return considered.usable() && considered.name == name;
+  });
+}
+
+/// The network and the job, as the commands that measure take them.
+std::string job(const Plan& plan) {
+  return fmt::format("{} -n {} -b {}", shell_word(plan.network_source), plan.ranks_offered,
+                     plan.overrides.batch.value_or(1));
+}
+
+}  // namespace
+
+std::string deciding_command(const PlanningResult& result, const MachineProfile& machine) {
+  const Plan& plan = result.recommended;
+  switch (result.tie->doubt) {
+    case ErrorKind::Link:
+    case ErrorKind::Transfer:
+      if (machine.measured_ranks > 0) break;
+      return fmt::format("mpirun -n {} stratplan profile --links --ranks-per-node {} -o links.json",
+                         plan.ranks_offered, machine.ranks_per_node(plan.ranks_offered));
+    case ErrorKind::Host: return "stratplan calibrate --from STEPS.csv";
+    case ErrorKind::Input: return "stratplan data rate";
+    default: break;
+  }
+  const bool measured = plan.prediction->certainty->tier <= Tier::Interpolated;
+  return fmt::format("stratplan {} {}", measured ? "autotune" : "profile", job(plan));
+}
+
+std::string tie_text(const PlanningResult& result, const MachineProfile& machine) {
+  if (!result.tie) return {};
+  std::vector<std::string> plans;
+  for (const std::string& name : result.tie->plans)
+    plans.push_back(
+        fmt::format("{} ({})", name, step_text(*find(result, name).plan->prediction, " ms")));
+  constexpr std::size_t most = 4;
+  const std::size_t more = plans.size() > most ? plans.size() - most : 0;
+  plans.resize(plans.size() - more);
+  return fmt::format(
+      "tie        {}{} cannot be told apart; {} is the simplest\n"
+      "           {} on this machine would decide\n",
+      fmt::join(plans, ", "), more > 0 ? fmt::format(" and {} more", more) : std::string(),
+      result.chosen, deciding_command(result, machine));
+}
+
+}  // namespace stratplan
