@@ -44,8 +44,8 @@ struct Considered {
 struct Tie {
   std::vector<std::string> plans;  ///< names of considered plans, the fastest first; at least two
   /// The kind of error that contributes most to the doubt between the recommended plan and the
-  /// fastest other one.
-  ErrorKind doubt{};
+  /// fastest other one; nothing if these two have equal errors.
+  std::optional<ErrorKind> doubt{};
 };
 
 struct PlanningResult {

@@ -93,9 +93,7 @@ std::string why_not_the_first(const PlanningResult& result, const Considered& be
         counted(ranks, "rank"), limit_text(*result.memory_limit, result.reserve), best.name);
   if (&best == &result.searched.front()) return {};
   if (&best != &fastest)
-    return fmt::format(
-        "the plan \"{}\" is simpler than \"{}\", and their steps cannot be told apart", best.name,
-        fastest.name);
+    return fmt::format("of the plans that tie with the fastest, \"{}\" is the simplest", best.name);
   const Plan& first = *result.searched.front().plan;
   return fmt::format(
       "in the simulation, the plan \"{}\" takes {} ms per step on {}; the plan that the search "
@@ -132,7 +130,8 @@ void recommend(PlanningResult& result, int ranks) {
   result.tie.emplace();
   for (const Considered* plan : tied) result.tie->plans.push_back(plan->name);
   const Considered& other = &best == &first ? *tied[1] : first;
-  result.tie->doubt = largest_error(best.plan->prediction->errors, other.plan->prediction->errors);
+  const Sensitivity &ours = best.plan->prediction->errors, &its = other.plan->prediction->errors;
+  if (deviation_of_ratio(ours, its) > 0) result.tie->doubt = largest_error(ours, its);
 }
 
 const Considered& fastest(const PlanningResult& result) { return *usable_plans(result).front(); }

@@ -21,15 +21,19 @@ const Considered& find(const PlanningResult& result, const std::string& name) {
 
 /// The network and the job, as the commands that measure take them.
 std::string job(const Plan& plan) {
-  return fmt::format("{} -n {} -b {}", shell_word(plan.network_source), plan.ranks_offered,
-                     plan.overrides.batch.value_or(1));
+  const DataType type = plan.execution.precision.activations;
+  return fmt::format("{} -n {} -b {}{}", shell_word(plan.network_source), plan.ranks_offered,
+                     plan.overrides.batch.value_or(1),
+                     type == DataType::BF16  ? " --precision bf16"
+                     : type == DataType::F16 ? " --precision fp16"
+                                             : "");
 }
 
 }  // namespace
 
 std::string deciding_command(const PlanningResult& result, const MachineProfile& machine) {
   const Plan& plan = result.recommended;
-  switch (result.tie->doubt) {
+  switch (*result.tie->doubt) {
     case ErrorKind::Link:
     case ErrorKind::Transfer:
       if (machine.measured_ranks > 0) break;
@@ -45,18 +49,18 @@ std::string deciding_command(const PlanningResult& result, const MachineProfile&
 
 std::string tie_text(const PlanningResult& result, const MachineProfile& machine) {
   if (!result.tie) return {};
-  std::vector<std::string> plans;
-  for (const std::string& name : result.tie->plans)
-    plans.push_back(
-        fmt::format("{} ({})", name, step_text(*find(result, name).plan->prediction, " ms")));
-  constexpr std::size_t most = 4;
-  const std::size_t more = plans.size() > most ? plans.size() - most : 0;
-  plans.resize(plans.size() - more);
-  return fmt::format(
-      "tie        {}{} cannot be told apart; {} is the simplest\n"
-      "           {} on this machine would decide\n",
-      fmt::join(plans, ", "), more > 0 ? fmt::format(" and {} more", more) : std::string(),
-      result.chosen, deciding_command(result, machine));
+  constexpr std::size_t most = 3;
+  const std::vector<std::string>& names = result.tie->plans;
+  std::string plans;
+  for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
+    plans += fmt::format("{}\"{}\" ({})", i == 0 ? "" : ", ", names[i],
+                         step_text(*find(result, names[i]).plan->prediction, " ms"));
+  if (names.size() > most) plans += fmt::format(" and {} more", names.size() - most);
+  const std::string decides = result.tie->doubt
+                                  ? fmt::format("           to decide, run on {}: {}\n",
+                                                machine.name, deciding_command(result, machine))
+                                  : std::string();
+  return fmt::format("tie        {} cannot be told apart\n{}", plans, decides);
 }
 
 }  // namespace stratplan

@@ -7,10 +7,11 @@
 
 namespace stratplan {
 
-/// Returns two lines: the plans that tie, with their steps, and the command of the measurement that
-/// would reduce the doubt most. Empty if there is no tie.
+/// Returns one line with the plans that tie and their steps, and one with the command of the
+/// measurement that would reduce the doubt most, unless they have equal errors. Empty if there is no
+/// tie.
 std::string tie_text(const PlanningResult& result, const MachineProfile& machine);
-/// Returns that command.
+/// Returns that command. Requires a tie whose doubt is known.
 std::string deciding_command(const PlanningResult& result, const MachineProfile& machine);
 
 }  // namespace stratplan
