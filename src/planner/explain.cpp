@@ -9,6 +9,7 @@
 #include "model/cost/closed_form/closed_table.hpp"
 #include "model/cost/closed_form/edge_cost.hpp"
 #include "model/cost/layer_cost.hpp"
+#include "model/cost/sensitivity.hpp"
 #include "model/partition/shared_parameters.hpp"
 #include "planner/large_scale_search.hpp"
 #include "planner/prediction.hpp"
@@ -262,13 +263,20 @@ class Explaining {
     return cost_of(op, program, machine_).seconds + machine_.step_overhead.median;
   }
 
+  /// A cost, with the programs of which it is the sum.
+  struct Priced {
+    Alternative cost;
+    std::vector<Program> programs;
+  };
+
   Alternative price(const Block& block, const std::vector<LayerEdge>& edges,
                     const Decomposition& root) {
-    Alternative worst;
+    Priced priced;
     for (const int rank : ranks_) {
-      const Alternative one = price_on(block, root, rank);
-      if (rank == ranks_.front() || one.total() > worst.total()) worst = one;
+      Priced one = price_on(block, root, rank);
+      if (rank == ranks_.front() || one.cost.total() > priced.cost.total()) priced = std::move(one);
     }
+    Alternative& worst = priced.cost;
     worst.decomposition = root;
     const LayerCost& cost = costs_.block(block, root);
     worst.memory = cost.persistent + cost.saved;
@@ -276,14 +284,29 @@ class Explaining {
     for (const LayerEdge& edge : edges) {
       const Decomposition &from = decompositions.of(edge.producer),
                           &to = decompositions.of(edge.consumer);
-      (alike(edge, from, to) ? worst.halo : worst.redistribution) += price_edge(edge, from, to);
+      (alike(edge, from, to) ? worst.halo : worst.redistribution) +=
+          price_edge(edge, from, to, priced.programs);
     }
+    state_certainty(priced);
     return worst;
   }
 
-  Alternative price_on(const Block& block, const Decomposition& root, int rank) const {
-    Alternative cost;
-    for (const Program& program : block_programs(network_, block, root, plan_.execution, rank)) {
+  void state_certainty(Priced& priced) const {
+    CriticalPath parts;
+    for (const Program& program : priced.programs)
+      for (const Op& op : program.ops) {
+        parts.push_back(part_of(op, program, machine_));
+        parts.push_back({.what = PathPart::What::Host, .seconds = machine_.step_overhead.median});
+      }
+    priced.cost.range =
+        range_of(priced.cost.total().value, deviation_of(sensitivity_of(parts, machine_)));
+    priced.cost.tier = tier_of(parts, machine_);
+  }
+
+  Priced price_on(const Block& block, const Decomposition& root, int rank) const {
+    Priced priced{{}, block_programs(network_, block, root, plan_.execution, rank)};
+    Alternative& cost = priced.cost;
+    for (const Program& program : priced.programs) {
       for (const Op& op : program.ops) {
         Seconds& part = op.producer >= 0                ? cost.redistribution
                         : !communicates(op)             ? cost.compute
@@ -292,19 +315,24 @@ class Explaining {
         part += seconds_of(op, program);
       }
     }
-    return cost;
+    return priced;
   }
 
-  Seconds price_edge(const LayerEdge& edge, const Decomposition& from,
-                     const Decomposition& to) const {
+  /// The time of an edge on its slowest rank, whose program is added to `programs`.
+  Seconds price_edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to,
+                     std::vector<Program>& programs) const {
     Seconds most{};
+    Program slowest;
     for (const int rank : ranks_) {
-      const Program program = lower_edge(network_, edge.producer, from, edge.consumer, edge.input,
-                                         to, plan_.execution, rank);
+      Program program = lower_edge(network_, edge.producer, from, edge.consumer, edge.input, to,
+                                   plan_.execution, rank);
       Seconds seconds{};
       for (const Op& op : program.ops) seconds += seconds_of(op, program);
-      most = std::max(most, seconds);
+      if (rank != ranks_.front() && seconds <= most) continue;
+      most = seconds;
+      slowest = std::move(program);
     }
+    programs.push_back(std::move(slowest));
     return most;
   }
 

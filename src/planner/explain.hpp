@@ -23,6 +23,8 @@ struct Alternative {
   Seconds halo{};
   /// edges whose tensor is split differently at both ends, and transfers inside the block
   Seconds redistribution{};
+  Range range{};   ///< of total(), in seconds
+  Tier tier{};     ///< the least sure tier on which at least 5 % of total() rests
   Bytes memory{};  ///< persistent memory, and memory saved for the backward phase
   std::optional<Prediction> simulated{};  ///< the whole plan with this decomposition in this block
   Seconds total() const { return compute + sums + reduction + halo + redistribution; }

@@ -40,13 +40,23 @@ struct Considered {
   bool usable() const { return plan && infeasible.empty(); }
 };
 
+/// Plans whose steps cannot be told apart.
+struct Tie {
+  std::vector<std::string> plans;  ///< names of considered plans, the fastest first; at least two
+  /// The kind of error that contributes most to the doubt between the recommended plan and the
+  /// fastest other one; nothing if these two have equal errors.
+  std::optional<ErrorKind> doubt{};
+};
+
 struct PlanningResult {
-  /// the usable plan with the least simulated step time; on a tie the one on the fewest ranks. Its
-  /// name is "recommended"
+  /// the simplest of the plans that tie with the fastest usable one (planner/recommendation.hpp).
+  /// Its name is "recommended"
   Plan recommended;
   std::string chosen;  ///< the recommended plan's name among those considered
   /// why the recommended plan is not the one that the search ranked first; empty if it is
   std::string reranking;
+  Seconds fastest_step{};             ///< of the fastest usable plan
+  std::optional<Tie> tie;             ///< nothing if no other plan ties with the fastest
   std::optional<Bytes> memory_limit;  ///< the limit that applied, less the reserve
   Bytes reserve{};                    ///< PlanningOptions::reserve
 
@@ -75,7 +85,7 @@ struct PlanningResult {
   /// prediction of the fastest plan with the options as given, if that plan exceeds the limit
   std::optional<Prediction> without_limit;
   /// if requested: the considered plans that no other plan beats in both time and memory, fastest
-  /// first; contains the recommended plan
+  /// first; contains the recommended plan, unless a faster one ties with it
   std::vector<Considered> front;
 };
 
@@ -97,8 +107,11 @@ void check_saving(const Software& software, const Execution& execution);
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options = {});
 
-/// The plans worth measuring next: the recommended plan, other plans found by the search, and the
-/// baselines. All are usable.
+/// The fastest usable plan. Requires a result of plan().
+const Considered& fastest(const PlanningResult& result);
+
+/// The plans worth measuring next: the recommended plan, the fastest one, other plans found by the
+/// search, and the baselines. All are usable.
 std::vector<const Plan*> plans_to_measure(const PlanningResult& result);
 
 }  // namespace stratplan

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/cost/memory.hpp"
+#include "model/cost/sensitivity.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lowering/lower.hpp"
 
@@ -52,8 +53,19 @@ std::vector<Program> modelled_programs(const Plan& plan, const Network& network)
   return programs;
 }
 
+Prediction prediction_of(Seconds step, const CriticalPath& path, Bytes memory,
+                         const MachineProfile& machine) {
+  Sensitivity errors = sensitivity_of(path, machine);
+  const Certainty certainty{
+      tier_of(path, machine), range_of(step.value, deviation_of(errors)),
+      range_of(static_cast<double>(memory.value), memory_deviation(error_model(), machine))};
+  return {step, memory, certainty, std::move(errors)};
+}
+
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine) {
-  return {simulate(programs, machine).total, peak_memory(programs, machine).total()};
+  CriticalPath path;
+  const Seconds step = simulate(programs, machine, &path).total;
+  return prediction_of(step, path, peak_memory(programs, machine).total(), machine);
 }
 
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine) {
@@ -112,7 +124,7 @@ bool fully_measured(const std::vector<Program>& programs, const MachineProfile& 
     for (const Op& op : program.ops) {
       const auto* compute = std::get_if<ComputeOp>(&op.body);
       if (compute && known.contains(compute->kernel)) continue;
-      if (cost_of(op, program, machine).tier == Tier::Estimated) return false;
+      if (cost_of(op, program, machine).tier >= Tier::Calibrated) return false;
       if (compute) known.insert(compute->kernel);
     }
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cost/simulator.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "model/plan/plan.hpp"
 
@@ -20,7 +21,10 @@ inline constexpr int most_ranks_of_their_own = 16;
 std::vector<int> modelled_ranks(int ranks);
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network);
 
-/// The simulated step, and the peak memory of the rank that needs most.
+/// A simulated step and its memory, with their ranges. `path`: the step's critical path.
+Prediction prediction_of(Seconds step, const CriticalPath& path, Bytes memory,
+                         const MachineProfile& machine);
+/// The simulated step, and the peak memory of the rank that needs most, with their ranges.
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 

@@ -10,6 +10,7 @@
 #include "model/base/text.hpp"
 #include "model/plan/timings.hpp"
 #include "report/objective.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -21,11 +22,14 @@ std::string joined(const std::vector<std::string>& words) {
 std::vector<std::string> row_of(const TunedPlan& tuned) {
   const Seconds predicted =
       tuned.plan && tuned.plan->prediction ? tuned.plan->prediction->step : Seconds{0};
-  const std::string prediction = predicted.value > 0 ? milliseconds(predicted) : "-";
-  if (!tuned.measured) return {tuned.name, prediction, "-", "-", "-", "-", "-", "-", tuned.not_run};
+  const std::string prediction = predicted.value > 0 ? step_text(*tuned.plan->prediction) : "-";
+  const std::string tier = predicted.value > 0 ? tier_text(*tuned.plan->prediction) : "-";
+  if (!tuned.measured)
+    return {tuned.name, prediction, tier, "-", "-", "-", "-", "-", "-", tuned.not_run};
   const Measured& measured = *tuned.measured;
   return {tuned.name,
           prediction,
+          tier,
           milliseconds(measured.median),
           milliseconds(measured.p10) + " .. " + milliseconds(measured.p90),
           signed_percent(relative_error(predicted, measured.median)),
@@ -54,6 +58,13 @@ std::string faster_remark(const AutotuneResult& result) {
       std::ranges::any_of(result.plans, disturbed)
           ? "The prediction may still be right, because other processes used the machine"
           : "The prediction chose wrongly here");
+}
+
+std::string tie_remark(const AutotuneResult& result) {
+  if (!result.planning.tie) return {};
+  return fmt::format(
+      "Predictions could not tell these plans apart, so the simplest is recommended: {}.",
+      joined(result.planning.tie->plans));
 }
 
 std::string disturbed_remark(const AutotuneResult& result) {
@@ -151,6 +162,7 @@ Table accuracy_table(const AutotuneResult& result) {
   using enum Table::Align;
   Table table{{{"plan", Left},
                {"predicted ms"},
+               {"tier", Left},
                {"measured ms"},
                {"p10 .. p90"},
                {"error"},
@@ -176,6 +188,7 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   for (const TunedPlan& tuned : result.plans)
     if (!tuned.aliases.empty())
       lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
+  if (const std::string tie = tie_remark(result); !tie.empty()) lines.push_back(tie);
   const std::string faster = faster_remark(result);
   if (!faster.empty()) lines.push_back(faster);
   const std::string disturbed = disturbed_remark(result);
@@ -210,14 +223,13 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
 /// its device's memory. Libraries take some megabytes of their own, so the comparison says little
 /// for small networks.
 std::string memory_line(const TunedPlan& recommended) {
-  const Bytes predicted = recommended.plan->prediction->memory;
+  const std::string predicted = memory_text(*recommended.plan->prediction);
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
-  if (taken.value == 0)
-    return fmt::format("Memory per rank: {} predicted.\n\n", readable(predicted));
+  if (taken.value == 0) return fmt::format("Memory per rank: {} predicted.\n\n", predicted);
   return fmt::format(
       "Memory per rank: {} predicted for tensors and scratch memory; training took {}, including "
       "what libraries keep for themselves.\n\n",
-      readable(predicted), readable(taken));
+      predicted, readable(taken));
 }
 
 std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest& request) {

@@ -11,6 +11,7 @@
 #include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
 #include "planner/prediction.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -145,6 +146,13 @@ class Accounting {
 std::vector<Remedy> remedies(const Plan& plan, const Network& network,
                              const MachineProfile& machine, const std::vector<Program>& programs,
                              const Bottlenecks& found) {
+  const Seconds step = found.prediction.step;
+  const auto simulated = [&](const MachineProfile& better) {
+    CriticalPath path;
+    const Seconds seconds = simulate(programs, better, &path).total;
+    return prediction_of(seconds, path, found.prediction.memory, better);
+  };
+  const auto at_best = [](Seconds seconds) { return Prediction{seconds, {}}; };
   std::vector<Remedy> all;
   for (int i = 0; i < resource_count; ++i) {
     const auto resource = static_cast<Resource>(i);
@@ -153,30 +161,38 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
                              ? "halved"
                              : "doubled";
     all.push_back({fmt::format("{} {}", name_of(resource), better),
-                   simulate(programs, faster(machine, resource, 2, programs)).total, true});
+                   simulated(faster(machine, resource, 2, programs)), true});
   }
   if (!plan.execution.recompute.empty() || plan.execution.sharding > 0) {
     Plan lavish = plan;
     lavish.execution.recompute.clear();
     lavish.execution.sharding = 0;
     all.push_back({"enough memory for no recomputation and no sharding",
-                   predict(lavish, network, machine).step, true});
+                   predict(lavish, network, machine), true});
   }
   if (!plan.execution.concurrent_streams && plan.ranks > 1) {
     Plan beside = plan;
     beside.execution.concurrent_streams = true;
-    all.push_back({"communication beside kernels", predict(beside, network, machine).step, true});
+    all.push_back({"communication beside kernels", predict(beside, network, machine), true});
   }
   all.push_back({"equal work for all ranks",
-                 found.step - std::min(found.whole.imbalance, found.whole[Spent::Waiting]), false});
+                 at_best(step - std::min(found.whole.imbalance, found.whole[Spent::Waiting])),
+                 false});
   if (machine.input)
-    all.push_back(
-        {"input twice as fast", simulate(programs, faster_input(machine, 2)).total, true});
+    all.push_back({"input twice as fast", simulated(faster_input(machine, 2)), true});
   else
-    all.push_back({"input twice as fast", found.step - found.whole[Spent::Input] / 2, false});
-  std::erase_if(all, [&](const Remedy& remedy) { return remedy.step >= found.step; });
-  std::ranges::stable_sort(all, {}, &Remedy::step);
+    all.push_back({"input twice as fast", at_best(step - found.whole[Spent::Input] / 2), false});
+  std::erase_if(all, [&](const Remedy& remedy) { return remedy.whole.step >= step; });
+  std::ranges::stable_sort(all, {}, [](const Remedy& remedy) { return remedy.whole.step; });
   return all;
+}
+
+/// Returns "-21.3 %, -25 to -17". What both steps share cancels in the range.
+std::string change_text(const Prediction& step, const Prediction& before) {
+  const std::string text = signed_percent(step.step / before.step - 1);
+  const auto ratio = ratio_range(step, before);
+  if (!ratio) return text;
+  return fmt::format("{}, {:.0f} to {:.0f}", text, 100 * (ratio->low - 1), 100 * (ratio->high - 1));
 }
 
 Table table_of_spent(const std::string& first) {
@@ -229,17 +245,18 @@ Seconds TimeSpent::total() const { return std::accumulate(on.begin(), on.end(), 
 Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
                              const MachineProfile& machine) {
   const std::vector<Program> programs = modelled_programs(plan, network);
-  const Timeline timeline = simulate(programs, machine);
+  CriticalPath path;
+  const Timeline timeline = simulate(programs, machine, &path);
   Accounting accounting(programs, machine, network.size());
   Bottlenecks found;
   found.layers = accounting.layers(timeline);
   for (const TimeSpent& layer : found.layers)
     for (std::size_t i = 0; i < layer.on.size(); ++i) found.whole.on[i] += layer.on[i];
   found.whole.imbalance = accounting.imbalance();
-  found.step = timeline.total;
   found.memory = peak_memory(programs, machine);
+  found.prediction = prediction_of(timeline.total, path, found.memory.total(), machine);
   found.memory_size = machine.device.memory;
-  found.input = input_findings(programs, machine, found.step);
+  found.input = input_findings(programs, machine, found.prediction.step);
   found.remedies = remedies(plan, network, machine, programs, found);
   return found;
 }
@@ -265,8 +282,8 @@ Table step_table(const Bottlenecks& found) {
   table.rows.push_back(row_of("step", found.whole));
   std::vector<std::string> shares{"share", "100.0 %"};
   for (const Seconds seconds : found.whole.on)
-    shares.push_back(fmt::format("{:.1f} %", 100 * (seconds / found.step)));
-  shares.push_back(fmt::format("{:.1f} %", 100 * (found.whole.imbalance / found.step)));
+    shares.push_back(fmt::format("{:.1f} %", 100 * (seconds / found.prediction.step)));
+  shares.push_back(fmt::format("{:.1f} %", 100 * (found.whole.imbalance / found.prediction.step)));
   table.rows.push_back(std::move(shares));
   return table;
 }
@@ -275,22 +292,22 @@ Table remedy_table(const Bottlenecks& found) {
   using enum Table::Align;
   Table table{{{"what would help", Left}, {"step ms"}, {"change"}, {"", Left}}, {}};
   for (const Remedy& remedy : found.remedies)
-    table.rows.push_back({remedy.what, milliseconds(remedy.step),
-                          signed_percent(remedy.step / found.step - 1),
+    table.rows.push_back({remedy.what, step_text(remedy.whole),
+                          change_text(remedy.whole, found.prediction),
                           remedy.simulated ? "" : "at best"});
   return table;
 }
 
 std::string bound_text(const Bottlenecks& found) {
   return fmt::format("bound by {} ({:.1f} % of the step)", name_of(found.largest()),
-                     100 * (found.whole[found.largest()] / found.step));
+                     100 * (found.whole[found.largest()] / found.prediction.step));
 }
 
 std::string memory_size_text(const Bottlenecks& found) {
-  const Bytes used = found.memory.total();
-  if (found.memory_size.value == 0) return fmt::format("memory: {} per rank", readable(used));
-  return fmt::format("memory: {} of {} per rank ({:.0f} %)", readable(used),
-                     readable(found.memory_size), 100 * (used / found.memory_size));
+  const std::string used = memory_text(found.prediction);
+  if (found.memory_size.value == 0) return fmt::format("memory: {} per rank", used);
+  return fmt::format("memory: {}, of {} per rank ({:.0f} %)", used, readable(found.memory_size),
+                     100 * (found.prediction.memory / found.memory_size));
 }
 
 Json to_json(const Network& network, const Bottlenecks& found) {
@@ -301,13 +318,20 @@ Json to_json(const Network& network, const Bottlenecks& found) {
     layer.update(to_json(found.layers[row]));
     layers.push_back(std::move(layer));
   }
-  for (const Remedy& remedy : found.remedies)
-    remedies.push_back({{"what", remedy.what},
-                        {"step_seconds", remedy.step.value},
-                        {"simulated", remedy.simulated}});
-  Json document = {{"step_seconds", found.step.value},
+  for (const Remedy& remedy : found.remedies) {
+    Json entry = {{"what", remedy.what}, {"step_seconds", remedy.whole.step.value}};
+    put_range(entry, "step_seconds", step_range(remedy.whole));
+    entry["step_ratio"] = remedy.whole.step / found.prediction.step;
+    put_range(entry, "step_ratio", ratio_range(remedy.whole, found.prediction));
+    entry["simulated"] = remedy.simulated;
+    remedies.push_back(std::move(entry));
+  }
+  Json document = {{"step_seconds", found.prediction.step.value},
+                   {"step_seconds_range", to_json(found.prediction.certainty->step)},
+                   {"tier", name_of(found.prediction.certainty->tier)},
                    {"bound_by", name_of(found.largest())},
-                   {"memory_bytes", found.memory.total().value},
+                   {"memory_bytes", found.prediction.memory.value},
+                   {"memory_bytes_range", to_json(found.prediction.certainty->memory)},
                    {"memory_size_bytes", found.memory_size.value},
                    {"whole", to_json(found.whole)},
                    {"layers", layers},

@@ -36,18 +36,18 @@ struct TimeSpent {
 /// Something that would shorten the step.
 struct Remedy {
   std::string what;       ///< for example "compute twice as fast"
-  Seconds step{};         ///< time of a step with the remedy
-  bool simulated = true;  ///< false: `step` is a lower bound
+  Prediction whole;       ///< a step with the remedy; without ranges if it is a lower bound
+  bool simulated = true;  ///< false: the step is a lower bound
 };
 
 struct Bottlenecks {
   /// one per layer of the network, then one for ops of no layer (the optimizer) and for the end of
   /// the step
   std::vector<TimeSpent> layers;
-  TimeSpent whole;  ///< the sum of `layers`; its imbalance is that of the whole step
-  Seconds step{};
-  MemoryUse memory;     ///< of the rank that needs most
-  Bytes memory_size{};  ///< the memory of a rank's device; 0: unknown
+  TimeSpent whole;        ///< the sum of `layers`; its imbalance is that of the whole step
+  Prediction prediction;  ///< the step and the memory, with their ranges
+  MemoryUse memory;       ///< of the rank that needs most
+  Bytes memory_size{};    ///< the memory of a rank's device; 0: unknown
   std::optional<InputFindings> input;
   std::vector<Remedy> remedies;  ///< the most helpful first
   Spent largest() const;         ///< the item that most of the step is spent on
@@ -67,7 +67,7 @@ Table bottleneck_table(const Network& network, const Bottlenecks& found,
 Table remedy_table(const Bottlenecks& found);
 /// Returns a text such as "bound by input (81.2 % of the step)".
 std::string bound_text(const Bottlenecks& found);
-/// Returns a text such as "memory: 12.1 GiB of 16.0 GiB per rank (76 %)".
+/// Returns a text such as "memory: 12.1 GiB, 11.8-12.4, of 16.0 GiB per rank (76 %)".
 std::string memory_size_text(const Bottlenecks& found);
 Json to_json(const Network& network, const Bottlenecks& found);
 

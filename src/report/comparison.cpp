@@ -7,12 +7,15 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "report/prediction.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
 
-std::vector<std::string> row(const std::string& name, Seconds predicted, Seconds measured) {
-  return {name, milliseconds(predicted), milliseconds(measured), milliseconds(predicted - measured),
+std::vector<std::string> row(const std::string& name, Seconds predicted, Seconds measured,
+                             const std::optional<Range>& range = {}) {
+  return {name, with_range(predicted, range), milliseconds(measured),
+          milliseconds(predicted - measured),
           measured.value > 0 ? signed_percent(relative_error(predicted, measured)) : "-"};
 }
 
@@ -28,7 +31,7 @@ Table table_of(const Network& network, const Comparison& comparison,
   for (const LayerIndex layer : layers) {
     const auto index = static_cast<std::size_t>(layer);
     table.rows.push_back(row(network.layer(layer).name, comparison.predicted[index].total(),
-                             comparison.measured[index].total()));
+                             comparison.measured[index].total(), comparison.ranges[index]));
   }
   return table;
 }
@@ -56,8 +59,9 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
   if (!fits)
     throw InputError(file, "/ranks", "expected one time for each op of each rank's program");
   return {prediction.layers,
+          prediction.layer_ranges,
           times_by_layer(prediction.programs, measured, planned.network.size()),
-          prediction.step,
+          prediction.whole,
           timings.timing.median(),
           timings.timing.launched,
           kind_differences(prediction.programs, timings.timing, machine, cache)};
@@ -74,7 +78,8 @@ Table kind_table(const Comparison& comparison) {
   table.rows.push_back(row(comparison.launched > 0 ? "sum of ops, each launched" : "sum of ops",
                            predicted.total(), measured.total()));
   table.rows.push_back(row(comparison.launched > 0 ? "iteration, replayed" : "iteration",
-                           comparison.predicted_step, comparison.measured_step));
+                           comparison.whole.step, comparison.measured_step,
+                           step_range(comparison.whole)));
   return table;
 }
 

@@ -15,8 +15,9 @@ namespace stratplan {
 /// for the slowest rank.
 struct Comparison {
   std::vector<LayerTimes> predicted;
+  std::vector<Range> ranges;  ///< of `predicted`, in seconds (PlanPrediction::layer_ranges)
   std::vector<LayerTimes> measured;
-  Seconds predicted_step{};
+  Prediction whole;  ///< the predicted iteration
   Seconds measured_step{};
   /// Timing::launched. If it is not 0, measured_step is the time of replayed iterations, and
   /// `measured` holds times of ops that were launched one by one.

@@ -11,6 +11,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/cost/transports.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -152,10 +153,9 @@ LayerDifference one_sided(const PlanSide& side, LayerIndex layer, bool first) {
 bool works(const Network& network, LayerIndex layer) { return !network.layer(layer).is_data(); }
 
 Json to_json(const PlanSide& side) {
-  return {{"name", side.planned.plan.name},
-          {"ranks", side.planned.plan.ranks},
-          {"predicted_step_seconds", side.prediction.step.value},
-          {"memory_bytes", side.prediction.memory.total().value}};
+  Json document = {{"name", side.planned.plan.name}, {"ranks", side.planned.plan.ranks}};
+  put_prediction(document, side.prediction.whole);
+  return document;
 }
 
 }  // namespace
@@ -255,12 +255,13 @@ Table layers_table(const std::vector<LayerDifference>& layers, const std::string
 Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a,
                    const std::string& name_of_b) {
   Table table{{{"", Table::Align::Left}, {name_of_a}, {name_of_b}, {"difference"}}, {}};
-  const Seconds step_a = a.prediction.step, step_b = b.prediction.step;
-  table.rows.push_back({"step, ms", milliseconds(step_a), milliseconds(step_b),
-                        signed_percent(step_b / step_a - 1)});
-  const Bytes memory_a = a.prediction.memory.total(), memory_b = b.prediction.memory.total();
-  table.rows.push_back({"memory per rank", readable(memory_a), readable(memory_b),
-                        signed_percent(memory_b / memory_a - 1)});
+  const Prediction &of_a = a.prediction.whole, &of_b = b.prediction.whole;
+  const double ratio = of_b.step / of_a.step;
+  table.rows.push_back({"step, ms", step_text(of_a), step_text(of_b), signed_percent(ratio - 1)});
+  table.rows.push_back({"ratio of steps", "1", with_range(ratio, ratio_range(of_b, of_a)), ""});
+  table.rows.push_back({"rests on", tier_text(of_a), tier_text(of_b), ""});
+  table.rows.push_back({"memory per rank", memory_text(of_a), memory_text(of_b),
+                        signed_percent(of_b.memory / of_a.memory - 1)});
   return table;
 }
 
@@ -280,7 +281,12 @@ Json to_json(const Difference& difference, const PlanSide& a, const PlanSide& b)
                   {"memory_bytes", layer.b_memory.value}};
     layers.push_back(std::move(row));
   }
-  return {{"a", to_json(a)}, {"b", to_json(b)}, {"settings", settings}, {"layers", layers}};
+  Json document = {{"a", to_json(a)}, {"b", to_json(b)}};
+  document["step_ratio"] = b.prediction.whole.step / a.prediction.whole.step;
+  put_range(document, "step_ratio", ratio_range(b.prediction.whole, a.prediction.whole));
+  document["settings"] = settings;
+  document["layers"] = layers;
+  return document;
 }
 
 }  // namespace stratplan

@@ -8,6 +8,7 @@
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -30,26 +31,33 @@ std::string difference(Seconds seconds) {
 
 Json to_json(const Alternative& alternative) {
   Json document = {{"decomposition", alternative.decomposition.text()},
-                   {"seconds", alternative.total().value}};
+                   {"seconds", alternative.total().value},
+                   {"seconds_range", to_json(alternative.range)},
+                   {"tier", name_of(alternative.tier)}};
   for (const Part& part : cost_parts) document[part.key] = (alternative.*part.seconds).value;
   document["memory_bytes"] = alternative.memory.value;
   if (alternative.simulated) {
-    document["predicted_step_seconds"] = alternative.simulated->step.value;
-    document["predicted_memory_bytes"] = alternative.simulated->memory.value;
+    const Prediction& step = *alternative.simulated;
+    document["predicted_step_seconds"] = step.step.value;
+    put_range(document, "predicted_step_seconds", step_range(step));
+    document["predicted_memory_bytes"] = step.memory.value;
+    put_range(document, "predicted_memory_bytes", memory_range(step));
   }
   return document;
 }
 
 void add_parts(std::vector<std::string>& row, const Alternative& alternative) {
-  row.push_back(milliseconds(alternative.total()));
+  row.push_back(with_range(alternative.total(), alternative.range));
   for (const Part& part : cost_parts) row.push_back(milliseconds(alternative.*part.seconds));
   row.push_back(readable(alternative.memory));
+  row.emplace_back(name_of(alternative.tier));
 }
 
 void add_part_columns(Table& table) {
   table.columns.push_back({"ms"});
   for (const Part& part : cost_parts) table.columns.push_back({part.name});
   table.columns.push_back({"memory"});
+  table.columns.push_back({"tier", Table::Align::Left});
 }
 
 }  // namespace
@@ -112,7 +120,7 @@ Table alternatives_table(const BlockExplanation& block) {
   const auto add = [&](const Alternative& alternative, const std::string& remark) {
     std::vector<std::string> row{alternative.decomposition.text()};
     add_parts(row, alternative);
-    if (alternative.simulated) row.push_back(milliseconds(alternative.simulated->step));
+    if (alternative.simulated) row.push_back(step_text(*alternative.simulated));
     row.push_back(remark);
     table.rows.push_back(std::move(row));
   };

@@ -36,7 +36,8 @@ std::string for_svg(const std::string& text) {
   return result;
 }
 
-struct Range {
+/// The part of an axis that is drawn.
+struct Extent {
   double low = std::numeric_limits<double>::infinity(),
          high = -std::numeric_limits<double>::infinity();
   void include(double value) {
@@ -46,9 +47,9 @@ struct Range {
 };
 
 /// Widens a range to round numbers, which are 1, 2 or 5 times a power of ten.
-Range rounded(const Range& range) {
+Extent rounded(const Extent& range) {
   constexpr double alike = 1 + 1e-12;
-  Range round = range;
+  Extent round = range;
   const auto power_below = [](double value) {
     return std::pow(10.0, std::floor(std::log10(value)));
   };
@@ -62,25 +63,31 @@ Range rounded(const Range& range) {
 
 /// Returns the range that the lines cover on one axis. The range is widened if all values are
 /// equal, and widened to round numbers if the axis is logarithmic without marks.
-Range range_of(const Chart& chart, bool of_x) {
+Extent extent_of(const Chart& chart, bool of_x) {
   const ChartAxis& axis = of_x ? chart.x : chart.y;
-  Range range;
+  Extent range;
   for (const ChartLine& line : chart.lines)
     for (const auto& [x, y] : line.points) range.include(of_x ? x : y);
+  if (!of_x)
+    for (const ChartLine& line : chart.lines)
+      for (const auto& [low, high] : line.band) {
+        range.include(low);
+        range.include(high);
+      }
   if (range.low > range.high) range = {1, 1};
   if (!axis.logarithmic) {
     range.include(axis.least);
     range.include(axis.most);
   }
   if (range.low == range.high)
-    range = axis.logarithmic ? Range{range.low / 2, range.high * 2}
-                             : Range{range.low - 1, range.high + 1};
+    range = axis.logarithmic ? Extent{range.low / 2, range.high * 2}
+                             : Extent{range.low - 1, range.high + 1};
   return axis.logarithmic && axis.marks.empty() ? rounded(range) : range;
 }
 
 /// Maps a value to its position on the page.
 struct Placement {
-  Range range;
+  Extent range;
   bool logarithmic;
   double begin, end;  ///< positions of the range's ends on the page
   double operator()(double value) const {
@@ -90,7 +97,7 @@ struct Placement {
   }
 };
 
-std::vector<double> marks_of(const ChartAxis& axis, const Range& range) {
+std::vector<double> marks_of(const ChartAxis& axis, const Extent& range) {
   return axis.marks.empty() ? tick_marks(range.low, range.high, axis.logarithmic) : axis.marks;
 }
 
@@ -144,9 +151,9 @@ class Drawing {
   }
 
   void draw(const Chart& chart, double at) {
-    const Placement x{range_of(chart, true), chart.x.logarithmic, at + left,
+    const Placement x{extent_of(chart, true), chart.x.logarithmic, at + left,
                       at + chart_width - right};
-    const Placement y{range_of(chart, false), chart.y.logarithmic, chart_height - bottom, top};
+    const Placement y{extent_of(chart, false), chart.y.logarithmic, chart_height - bottom, top};
     add(fmt::format("<text x=\"{:.2f}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{}</text>",
                     x.begin, for_svg(chart.title)));
     for (const double tick : marks_of(chart.x, x.range)) {
@@ -172,12 +179,31 @@ class Drawing {
         "<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
         x.begin - 52, (y.begin + y.end) / 2, for_svg(chart.y.title)));
     for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
+      draw_band(*line, x, y);
+    for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
       draw(*line, x, y);  // the first line is drawn last, on top
+  }
+
+  const char* colour_of(const ChartLine& line) const {
+    return line.dashed ? ideal_colour : colours[index_of(line.name) % colours.size()];
+  }
+
+  /// Shades the area between the lows and the highs of a line.
+  void draw_band(const ChartLine& line, const Placement& x, const Placement& y) {
+    std::string path;
+    const auto go_to = [&](std::size_t point, double value) {
+      path += fmt::format("{}{:.2f} {:.2f}", path.empty() ? "M" : "L", x(line.points[point].first),
+                          y(value));
+    };
+    for (std::size_t i = 0; i < line.band.size(); ++i) go_to(i, line.band[i].high);
+    for (std::size_t i = line.band.size(); i-- > 0;) go_to(i, line.band[i].low);
+    if (path.empty()) return;
+    add(fmt::format("<path d=\"{}z\" fill=\"{}\" fill-opacity=\"0.12\"/>", path, colour_of(line)));
   }
 
   void draw(const ChartLine& line, const Placement& x, const Placement& y) {
     const std::size_t index = line.dashed ? 0 : index_of(line.name);
-    const char* colour = line.dashed ? ideal_colour : colours[index % colours.size()];
+    const char* colour = colour_of(line);
     std::string path, markers;
     for (const auto& [px, py] : line.points) {
       path += fmt::format("{}{:.2f} {:.2f}", path.empty() ? "M" : "L", x(px), y(py));

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/base/certainty.hpp"
+
 namespace stratplan {
 
 struct ChartAxis {
@@ -16,9 +18,12 @@ struct ChartAxis {
 
 struct ChartLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< x ascending; on a logarithmic axis positive
+  /// x ascending; on a logarithmic axis positive
+  std::vector<std::pair<double, double>> points{};
   /// The line is an ideal, not a result. It is drawn grey, without markers or legend entry.
   bool dashed = false;
+  /// by point, the range that is shaded around the line; empty: nothing is shaded
+  std::vector<Range> band{};
 };
 
 struct Chart {

@@ -5,6 +5,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "planner/memory_saving.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -29,10 +30,10 @@ bool is_recommended(const Considered& point, const PlanningResult& result) {
 std::string limit_text(const PlanningResult& result) {
   if (!result.without_limit) return {};
   return fmt::format(
-      "chosen to fit into {}: {}. Without the limit a step would take {} ms and {} of memory; the "
+      "chosen to fit into {}: {}. Without the limit a step would take {}, and {} of memory; the "
       "limit changes the step time by {}",
       limit_text(*result.memory_limit, result.reserve), memory_options_text(result.recommended),
-      milliseconds(result.without_limit->step), readable(result.without_limit->memory),
+      step_text(*result.without_limit, " ms"), memory_text(*result.without_limit),
       signed_percent(cost_of_limit(result)));
 }
 
@@ -40,8 +41,11 @@ Json limit_to_json(const PlanningResult& result) {
   Json document = memory_options_to_json(result.recommended);
   document["memory_limit_bytes"] = (*result.memory_limit + result.reserve).value;
   document["reserve_bytes"] = result.reserve.value;
-  document["without_limit"] = {{"step_seconds", result.without_limit->step.value},
-                               {"memory_bytes", result.without_limit->memory.value}};
+  Json without = {{"step_seconds", result.without_limit->step.value},
+                  {"memory_bytes", result.without_limit->memory.value}};
+  put_range(without, "step_seconds", step_range(*result.without_limit));
+  put_range(without, "memory_bytes", memory_range(*result.without_limit));
+  document["without_limit"] = std::move(without);
   document["cost"] = cost_of_limit(result);
   return document;
 }
@@ -54,15 +58,17 @@ Table front_table(const PlanningResult& result) {
                {"micro-batches"},
                {"sharding"},
                {"recomputed layers"},
+               {"tier", Left},
                {"remark", Left}},
               {}};
   for (const Considered& point : result.front) {
     const Plan& plan = *point.plan;
-    table.rows.push_back({milliseconds(plan.prediction->step), readable(plan.prediction->memory),
+    table.rows.push_back({step_text(*plan.prediction), memory_text(*plan.prediction),
                           point.name.substr(0, point.name.find(", ")),
                           fmt::format("{}", plan.overrides.training.micro_batches),
                           fmt::format("{}", plan.execution.sharding),
                           fmt::format("{}", plan.execution.recompute.size()),
+                          tier_text(*plan.prediction),
                           is_recommended(point, result) ? "recommended"
                           : point.usable()              ? ""
                                                         : "does not fit"});
@@ -74,8 +80,7 @@ Json front_to_json(const PlanningResult& result) {
   Json points = Json::array();
   for (const Considered& point : result.front) {
     Json document = memory_options_to_json(*point.plan);
-    document["predicted_step_seconds"] = point.plan->prediction->step.value;
-    document["memory_bytes"] = point.plan->prediction->memory.value;
+    put_prediction(document, *point.plan->prediction);
     document["plan"] = point.name;
     document["ranks"] = point.plan->ranks;
     document["fits"] = point.usable();

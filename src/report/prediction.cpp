@@ -4,6 +4,7 @@
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "model/cost/sensitivity.hpp"
 #include "model/cost/simulator.hpp"
 
 namespace stratplan {
@@ -23,17 +24,34 @@ std::vector<KernelCount> count_by_layer(const std::vector<Program>& programs, in
   return counts;
 }
 
+std::vector<Range> ranges_by_layer(const std::vector<Program>& programs,
+                                   const std::vector<LayerTimes>& times,
+                                   const MachineProfile& machine) {
+  std::vector<CriticalPath> parts(times.size());
+  for (const Program& program : programs)
+    for (const Op& op : program.ops)
+      if (op.layer >= 0)
+        parts[static_cast<std::size_t>(op.layer)].push_back(part_of(op, program, machine));
+  std::vector<Range> ranges;
+  for (std::size_t layer = 0; layer < times.size(); ++layer)
+    ranges.push_back(
+        range_of(times[layer].total().value, deviation_of(sensitivity_of(parts[layer], machine))));
+  return ranges;
+}
+
 }  // namespace
 
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
                             bool every_rank) {
   PlanPrediction result;
   result.programs = every_rank ? programs_of(plan, network) : modelled_programs(plan, network);
-  const Timeline timeline = simulate(result.programs, machine);
+  CriticalPath path;
+  const Timeline timeline = simulate(result.programs, machine, &path);
   result.steps = durations(timeline, result.programs);
   result.layers = times_by_layer(result.programs, result.steps, network.size());
-  result.step = timeline.total;
+  result.layer_ranges = ranges_by_layer(result.programs, result.layers, machine);
   result.memory = peak_memory(result.programs, machine);
+  result.whole = prediction_of(timeline.total, path, result.memory.total(), machine);
   result.limit = machine.device.memory;
   result.reserve = reserve(machine, result.limit);
   result.kernels = count_kernels(result.programs, machine);

@@ -15,7 +15,9 @@ struct PlanPrediction {
   std::vector<Program> programs;   ///< one per simulated rank
   Durations steps;                 ///< simulated durations per rank and op
   std::vector<LayerTimes> layers;  ///< per layer of the network
-  Seconds step{};
+  /// per layer of the network: in seconds, of the layer's time; without what it waits for others
+  std::vector<Range> layer_ranges;
+  Prediction whole;  ///< the step and the memory, with their ranges
   MemoryUse memory;  ///< of the rank that needs most
   Bytes limit{};     ///< memory of a rank's device; 0: unknown
   Bytes reserve{};   ///< the part of the limit on which no plan should count

@@ -36,8 +36,8 @@ std::vector<LayerPoint> layers_of(const Plan& plan, const Network& network,
   for (LayerIndex i = 0; i < network.size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
     if (!network.layer(i).is_data())
-      layers.push_back(
-          {network.layer(i).name, plan.layers[index].text(), prediction.layers[index].total(), 0});
+      layers.push_back({network.layer(i).name, plan.layers[index].text(),
+                        prediction.layers[index].total(), prediction.layer_ranges[index], 0});
   }
   return layers;
 }
@@ -115,7 +115,12 @@ void add_efficiencies(std::vector<ScalingPoint>& points) {
   for (const LayerPoint& layer : first->layers)
     if (layer.seconds.value > 0) by_layer[layer.layer] = yield(layer.seconds, *first);
   for (ScalingPoint& point : points) {
-    if (point.prediction) point.efficiency = yield(point.prediction->step, point) / whole;
+    if (point.prediction) {
+      point.efficiency = yield(point.prediction->step, point) / whole;
+      point.efficiency_range =
+          range_of(point.efficiency,
+                   deviation_of_ratio(point.prediction->errors, first->prediction->errors));
+    }
     for (LayerPoint& layer : point.layers)
       if (const auto found = by_layer.find(layer.layer);
           found != by_layer.end() && layer.seconds.value > 0)

@@ -28,6 +28,7 @@ struct LayerPoint {
   std::string layer;
   std::string decomposition;
   Seconds seconds{};
+  Range range{};  ///< of `seconds`
   double efficiency = 0;
 };
 
@@ -40,6 +41,7 @@ struct ScalingPoint {
   std::optional<Prediction> prediction{};
   /// samples per second and rank, divided by those of the best plan on the fewest ranks; 0: unknown
   double efficiency = 0;
+  std::optional<Range> efficiency_range{};
   std::string remark{};  ///< which plan is the best, or why a prediction is missing
   /// sums of statistics of batch normalization; only for the plans "best" and "sample"
   std::optional<SharedStatistics> statistics{};

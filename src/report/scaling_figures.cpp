@@ -7,6 +7,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "report/prediction.hpp"
+#include "report/ranges.hpp"
 #include "report/statistics_report.hpp"
 
 namespace stratplan {
@@ -15,6 +16,13 @@ namespace {
 std::string kind_of(const Scaling& scaling) { return scaling.weak ? "weak" : "strong"; }
 std::string percent(double fraction) {
   return fraction > 0 ? fmt::format("{:.1f} %", 100 * fraction) : "-";
+}
+
+std::string efficiency_text(const ScalingPoint& point) {
+  const std::optional<Range>& range = point.efficiency_range;
+  if (!range || !(range->high > range->low)) return percent(point.efficiency);
+  return fmt::format("{}, {}", percent(point.efficiency),
+                     range_text({100 * range->low, 100 * range->high}));
 }
 
 std::vector<const ScalingPoint*> best_points(const Scaling& scaling) {
@@ -32,6 +40,18 @@ std::string csv_cell(const std::string& text) {
   return quoted + "\"";
 }
 
+/// The cells of the ranges, and of the tier.
+std::string csv_ranges(const ScalingPoint& point) {
+  std::string cells;
+  const auto add = [&](const std::optional<Range>& range) {
+    cells += range ? fmt::format("{},{},", range->low, range->high) : ",,";
+  };
+  add(point.prediction ? step_range(*point.prediction) : std::nullopt);
+  add(point.efficiency_range);
+  add(point.prediction ? memory_range(*point.prediction) : std::nullopt);
+  return cells + (point.prediction ? tier_text(*point.prediction) : "");
+}
+
 std::string csv_lines(const Scaling& scaling, const ScalingPoint& point) {
   const std::string start = fmt::format("{},{}", kind_of(scaling), csv_cell(point.plan));
   const std::string place = fmt::format("{},{},{}", point.ranks, point.ranks_used, point.batch);
@@ -40,11 +60,12 @@ std::string csv_lines(const Scaling& scaling, const ScalingPoint& point) {
           ? fmt::format("{},{},{},{}", point.prediction->step.value, point.samples_per_second(),
                         point.efficiency, point.prediction->memory.value)
           : ",,,";
-  std::string lines = fmt::format("{},,,{},{},{}\n", start, place, numbers, csv_cell(point.remark));
+  std::string lines = fmt::format("{},,,{},{},{},{}\n", start, place, numbers,
+                                  csv_cell(point.remark), csv_ranges(point));
   for (const LayerPoint& layer : point.layers)
-    lines +=
-        fmt::format("{},{},{},{},{},,{},,\n", start, csv_cell(layer.layer),
-                    csv_cell(layer.decomposition), place, layer.seconds.value, layer.efficiency);
+    lines += fmt::format("{},{},{},{},{},,{},,,{},{},,,,,\n", start, csv_cell(layer.layer),
+                         csv_cell(layer.decomposition), place, layer.seconds.value,
+                         layer.efficiency, layer.range.low, layer.range.high);
   return lines;
 }
 
@@ -57,7 +78,7 @@ std::vector<double> ranks_of(const Scaling& scaling) {
 
 /// Returns the line of ideal scaling, which begins at the best plan on the fewest ranks.
 ChartLine ideal_line(const Scaling& scaling, bool of_steps) {
-  ChartLine line{"ideal", {}, true};
+  ChartLine line{.name = "ideal", .dashed = true};
   const auto best = best_points(scaling);
   if (best.empty()) return line;
   for (const double ranks : ranks_of(scaling)) {
@@ -69,20 +90,24 @@ ChartLine ideal_line(const Scaling& scaling, bool of_steps) {
 }
 
 Chart chart_of(const Scaling& scaling, bool of_steps) {
-  Chart chart{.title = fmt::format("{} on {}: {} scaling{}", scaling.network, scaling.machine,
-                                   kind_of(scaling), of_steps ? " (dashed: ideal)" : ""),
-              .x = {.title = "ranks", .logarithmic = true, .marks = ranks_of(scaling)},
-              .y = {.title = of_steps ? "time of a step, s" : "efficiency",
-                    .logarithmic = of_steps,
-                    .least = 0,
-                    .most = 1},
-              .lines = {ideal_line(scaling, of_steps)}};
+  Chart chart{
+      .title = fmt::format("{} on {}: {} scaling{}", scaling.network, scaling.machine,
+                           kind_of(scaling), of_steps ? " (dashed: ideal)" : " (bands: 80 %)"),
+      .x = {.title = "ranks", .logarithmic = true, .marks = ranks_of(scaling)},
+      .y = {.title = of_steps ? "time of a step, s" : "efficiency",
+            .logarithmic = of_steps,
+            .least = 0,
+            .most = 1},
+      .lines = {ideal_line(scaling, of_steps)}};
   for (const std::string& plan : plans_of(scaling)) {
-    ChartLine line{plan, {}, false};
-    for (const ScalingPoint& point : scaling.points)
-      if (point.plan == plan && point.prediction)
-        line.points.emplace_back(point.ranks,
-                                 of_steps ? point.prediction->step.value : point.efficiency);
+    ChartLine line{.name = plan};
+    for (const ScalingPoint& point : scaling.points) {
+      if (point.plan != plan || !point.prediction) continue;
+      const double value = of_steps ? point.prediction->step.value : point.efficiency;
+      line.points.emplace_back(point.ranks, value);
+      line.band.push_back((of_steps ? step_range(*point.prediction) : point.efficiency_range)
+                              .value_or(Range{value, value}));
+    }
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
   return chart;
@@ -94,10 +119,14 @@ Json to_json(const ScalingPoint& point) {
                    {"ranks_used", point.ranks_used},
                    {"batch", point.batch}};
   if (point.prediction) {
-    document["predicted_step_seconds"] = point.prediction->step.value;
+    put_prediction(document, *point.prediction);
     document["samples_per_second"] = point.samples_per_second();
+    if (const auto range = step_range(*point.prediction)) {
+      const auto batch = static_cast<double>(point.batch);
+      put_range(document, "samples_per_second", Range{batch / range->high, batch / range->low});
+    }
     document["efficiency"] = point.efficiency;
-    document["memory_bytes"] = point.prediction->memory.value;
+    put_range(document, "efficiency", point.efficiency_range);
   }
   if (point.statistics) document["shared_statistics"] = to_json(*point.statistics);
   if (point.kernels) {
@@ -111,6 +140,7 @@ Json to_json(const ScalingPoint& point) {
     layers.push_back({{"name", layer.layer},
                       {"decomposition", layer.decomposition},
                       {"predicted_seconds", layer.seconds.value},
+                      {"predicted_seconds_range", to_json(layer.range)},
                       {"efficiency", layer.efficiency}});
   document["layers"] = layers;
   return document;
@@ -127,22 +157,24 @@ Table scaling_table(const Scaling& scaling) {
                {"samples/s"},
                {"efficiency"},
                {"memory"},
+               {"tier", Left},
                {"remark", Left}},
               {}};
   const bool measured = std::ranges::any_of(
       scaling.points, [](const ScalingPoint& point) { return point.kernels.has_value(); });
-  if (measured) table.columns.insert(table.columns.end() - 1, Table::Column{"kernels", Left});
+  if (measured) table.columns.insert(table.columns.end() - 2, Table::Column{"kernels", Left});
   for (const ScalingPoint& point : scaling.points) {
     const bool known = point.prediction.has_value();
     std::vector<std::string> row{std::to_string(point.ranks),
                                  point.batch > 0 ? std::to_string(point.batch) : "-",
                                  point.plan,
-                                 known ? milliseconds(point.prediction->step) : "-",
+                                 known ? step_text(*point.prediction) : "-",
                                  known ? four_digits(point.samples_per_second()) : "-",
-                                 percent(point.efficiency),
-                                 known ? readable(point.prediction->memory) : "-"};
+                                 efficiency_text(point),
+                                 known ? memory_text(*point.prediction) : "-"};
     if (measured)
       row.push_back(!known ? "-" : point.kernels ? kernels_text(*point.kernels) : "estimated");
+    row.push_back(known ? tier_text(*point.prediction) : "-");
     row.push_back(point.remark);
     table.rows.push_back(std::move(row));
   }
@@ -172,7 +204,7 @@ Table layer_scaling_table(const Scaling& scaling) {
     const LayerPoint& last = points.back()->layers[layer];
     std::vector<std::string> row{last.layer};
     for (const ScalingPoint* point : points)
-      row.push_back(milliseconds(point->layers[layer].seconds));
+      row.push_back(with_range(point->layers[layer].seconds, point->layers[layer].range));
     row.push_back(percent(last.efficiency));
     row.push_back(last.decomposition);
     table.rows.push_back(std::move(row));
@@ -183,7 +215,8 @@ Table layer_scaling_table(const Scaling& scaling) {
 std::string to_csv(const std::vector<Scaling>& scalings) {
   std::string text =
       "scaling,plan,layer,decomposition,ranks,ranks_used,batch_samples,seconds,samples_per_second,"
-      "efficiency,memory_bytes,remark\n";
+      "efficiency,memory_bytes,remark,seconds_low,seconds_high,efficiency_low,efficiency_high,"
+      "memory_bytes_low,memory_bytes_high,tier\n";
   for (const Scaling& scaling : scalings)
     for (const ScalingPoint& point : scaling.points) text += csv_lines(scaling, point);
   return text;

@@ -39,24 +39,31 @@ std::string folder_name(const std::string& name) {
   return text;
 }
 
-/// Returns the recommended plan, then the baselines. A baseline that equals the recommended plan
-/// becomes an alias of that plan.
+/// Returns the recommended plan, the fastest one if it is another, then the baselines. A baseline
+/// that equals one of the first two becomes an alias of that plan.
 std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
   std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
-  for (const Considered& baseline : planning.baselines) {
-    if (baseline.plan && same_decompositions(*baseline.plan, planning.recommended)) {
-      auto& aliases = plans.front().aliases;
-      aliases.push_back(baseline.name);
-      aliases.insert(aliases.end(), baseline.aliases.begin(), baseline.aliases.end());
-      continue;
+  const auto add = [&](const Considered& considered) {
+    const auto same = std::ranges::find_if(plans, [&](const TunedPlan& known) {
+      return considered.plan && known.plan && same_decompositions(*considered.plan, *known.plan);
+    });
+    if (same == plans.end()) {
+      plans.push_back({considered.name,
+                       considered.aliases,
+                       considered.plan,
+                       considered.infeasible,
+                       {},
+                       folder / "plans" / folder_name(considered.name)});
+      return;
     }
-    plans.push_back({baseline.name,
-                     baseline.aliases,
-                     baseline.plan,
-                     baseline.infeasible,
-                     {},
-                     folder / "plans" / folder_name(baseline.name)});
-  }
+    std::vector<std::string> names = considered.aliases;
+    names.insert(names.begin(), considered.name);
+    for (const std::string& name : names)
+      if (name != same->name && std::ranges::find(same->aliases, name) == same->aliases.end())
+        same->aliases.push_back(name);
+  };
+  if (planning.tie && planning.tie->plans.front() != planning.chosen) add(fastest(planning));
+  for (const Considered& baseline : planning.baselines) add(baseline);
   return plans;
 }
 

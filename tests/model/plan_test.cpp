@@ -115,7 +115,7 @@ TEST(Plan, SurvivesWritingAndReading) {
                     .precision = {.activations = DataType::BF16},
                     .fuse = false,
                     .implementations = {{"convolution", "winograd"}}};
-  plan.prediction = {{1.0 / 3}, {987654321}};
+  plan.prediction = {{1.0 / 3}, {987654321}, Certainty{Tier::Calibrated, {0.1, 1.1}, {9e8, 1e9}}};
   const TemporaryFolder folder;
   write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
 

@@ -50,12 +50,13 @@ TEST(Bottleneck, SharesAddUpToTheStep) {
     SCOPED_TRACE(row.name);
     const Bottlenecks found =
         find_bottlenecks(plan_of(network, row.decomposition, row.beside), network, row.machine);
-    EXPECT_NEAR(found.whole.total().value, found.step.value, 1e-9 * found.step.value);
+    EXPECT_NEAR(found.whole.total().value, found.prediction.step.value,
+                1e-9 * found.prediction.step.value);
     for (const TimeSpent& layer : found.layers)
       for (const Seconds seconds : layer.on) EXPECT_GE(seconds.value, -1e-15);
     EXPECT_GE(found.whole.imbalance.value, -1e-15);
     for (std::size_t i = 1; i < found.remedies.size(); ++i)
-      EXPECT_LE(found.remedies[i - 1].step, found.remedies[i].step);
+      EXPECT_LE(found.remedies[i - 1].whole.step, found.remedies[i].whole.step);
   }
 }
 
@@ -89,10 +90,11 @@ TEST(Bottleneck, FindsWhatIsScarce) {
     const auto most = std::ranges::max_element(found.whole.on);
     EXPECT_EQ(static_cast<Spent>(most - found.whole.on.begin()), row.spent)
         << to_text(bottleneck_table(network, found));
-    EXPECT_GT(*most / found.step, 0.8);
+    EXPECT_GT(*most / found.prediction.step, 0.8);
     const auto remedy = std::ranges::find(found.remedies, row.remedy, &Remedy::what);
     ASSERT_NE(remedy, found.remedies.end());
-    EXPECT_NEAR(remedy->step / found.step, 1 - 0.5 * (*most / found.step), 0.1)
+    EXPECT_NEAR(remedy->whole.step / found.prediction.step,
+                1 - 0.5 * (*most / found.prediction.step), 0.1)
         << "twice the rate halves the share of time";
   }
 }
@@ -111,7 +113,8 @@ TEST(Bottleneck, UnequalWorkShows) {
   const Bottlenecks even = find_bottlenecks(plan_of(network, "H4"), network, small_machine());
   const Bottlenecks uneven =
       find_bottlenecks(plan_of(network, "N3"), network, small_machine());  // 4 samples: 2, 1, 1
-  EXPECT_GT(uneven.whole.imbalance / uneven.step, even.whole.imbalance / even.step + 0.1);
+  EXPECT_GT(uneven.whole.imbalance / uneven.prediction.step,
+            even.whole.imbalance / even.prediction.step + 0.1);
   EXPECT_GE(uneven.whole[Spent::Waiting] / uneven.whole.imbalance, 0.9)
       << "the other ranks wait for the first";
 }
@@ -182,7 +185,7 @@ TEST(Bottleneck, ASlowInputIsNamed) {
     SCOPED_TRACE(row.name);
     MachineProfile machine = small_machine();
     const Plan plan = plan_of(network, row.decomposition, row.beside);
-    const Seconds alone = find_bottlenecks(plan, network, machine).step;
+    const Seconds alone = find_bottlenecks(plan, network, machine).prediction.step;
     if (row.prefetch) {
       machine.input =
           InputPipeline{.storage = {.name = "disk", .bytes_per_s = 1}, .prefetch = *row.prefetch};
@@ -190,7 +193,8 @@ TEST(Bottleneck, ASlowInputIsNamed) {
       machine.input->storage.bytes_per_s = of_one.seconds.value / (row.slower * alone.value);
     }
     const Bottlenecks found = find_bottlenecks(plan, network, machine);
-    EXPECT_NEAR(found.whole.total().value, found.step.value, 1e-9 * found.step.value);
+    EXPECT_NEAR(found.whole.total().value, found.prediction.step.value,
+                1e-9 * found.prediction.step.value);
     EXPECT_EQ(found.largest() == Spent::Input, row.bound);
     EXPECT_EQ(bound_text(found).starts_with("bound by input"), row.bound);
     EXPECT_EQ(found.input && found.input->waits, row.bound);
@@ -199,8 +203,8 @@ TEST(Bottleneck, ASlowInputIsNamed) {
     EXPECT_EQ(document.at("bound_by") == "input", row.bound);
     EXPECT_EQ(document.contains("input"), row.prefetch.has_value());
     if (row.bound && *row.prefetch > 0) {
-      EXPECT_DOUBLE_EQ(found.step.value, row.slower * alone.value);
-      EXPECT_NEAR(found.remedies.front().step.value, row.slower / 2 * alone.value,
+      EXPECT_DOUBLE_EQ(found.prediction.step.value, row.slower * alone.value);
+      EXPECT_NEAR(found.remedies.front().whole.step.value, row.slower / 2 * alone.value,
                   1e-9 * alone.value);
     }
   }

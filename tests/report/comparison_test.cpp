@@ -38,7 +38,7 @@ struct Case {
     result.batch = planned.network.batch;
     result.ranks = planned.plan.ranks;
     result.backend = "reference";
-    result.timing.steps = {prediction.step * factor, prediction.step * factor};
+    result.timing.steps = {prediction.whole.step * factor, prediction.whole.step * factor};
     result.timing.losses = {2.5, std::numeric_limits<double>::quiet_NaN()};
     for (const auto& rank : prediction.steps) {
       result.timing.op_medians.emplace_back();
@@ -69,7 +69,7 @@ TEST(LayerTimes, OneRankSendsNothing) {
 TEST(Compare, FindsTheFactor) {
   const Case c("H2");
   const Comparison comparison = compare(c.planned, c.timings(1.25), c.machine, "timings.json");
-  EXPECT_NEAR(relative_error(comparison.predicted_step, comparison.measured_step), -0.2, 1e-12);
+  EXPECT_NEAR(relative_error(comparison.whole.step, comparison.measured_step), -0.2, 1e-12);
   const auto predicted = sum(comparison.predicted), measured = sum(comparison.measured);
   EXPECT_NEAR(measured.compute / predicted.compute, 1.25, 1e-12);
   EXPECT_NEAR(measured.exchange / predicted.exchange, 1.25, 1e-12);

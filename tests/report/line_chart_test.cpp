@@ -53,6 +53,17 @@ Chart efficiencies() {
           {{"sample", {{1, 1}, {2, 0.8}}, false}, {"best", {{1, 1}, {2, 0.89}, {4, 0.8}}, false}}};
 }
 
+TEST(LineChart, ABandIsShadedBetweenItsEnds) {
+  Chart chart = efficiencies();
+  const std::string plain = to_svg({chart});
+  EXPECT_THAT(plain, Not(HasSubstr("fill-opacity")));
+  chart.lines[0].band = {{1, 1}, {0.7, 0.9}};
+  const std::string shaded = to_svg({chart});
+  EXPECT_THAT(shaded, HasSubstr("fill-opacity"));
+  chart.lines[0].band[0].high = 1.5;  // the axis reaches as far as the band
+  EXPECT_NE(to_svg({chart}), shaded);
+}
+
 /// After an intended change: look at the picture, then copy it from the place that the message
 /// names.
 TEST(LineChart, IsTheGoldenFile) {

@@ -93,7 +93,7 @@ TEST(Scaling, EveryFigureHoldsTheSamePoints) {
   while (std::getline(csv, line)) {
     ++lines;
     if (line.find('"') == std::string::npos) {
-      EXPECT_EQ(std::ranges::count(line, ','), 11) << line;
+      EXPECT_EQ(std::ranges::count(line, ','), 18) << line;
     }
   }
   EXPECT_EQ(lines, 1 + scaling.points.size() + 2 * 9);
@@ -103,13 +103,19 @@ TEST(Scaling, EveryFigureHoldsTheSamePoints) {
   const auto best = std::ranges::find(charts.front().lines, "best", &ChartLine::name);
   ASSERT_NE(best, charts.front().lines.end());
   EXPECT_EQ(best->points.size(), 2U);
+  ASSERT_EQ(best->band.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(is_within(best->points[i].second, best->band[i]));
+  for (const ScalingPoint& point : scaling.points)
+    if (point.prediction) {
+      EXPECT_TRUE(is_within(point.efficiency, *point.efficiency_range)) << point.plan;
+    }
   EXPECT_EQ(to_json(scaling).at("points").size(), scaling.points.size());
 }
 
 TEST(Scaling, QuotesWhatCsvWouldSplit) {
   Scaling scaling{
       "net", "machine", false, {{.plan = "best", .ranks = 2, .batch = 4, .remark = "a, \"b\""}}};
-  EXPECT_THAT(to_csv({scaling}), HasSubstr("strong,best,,,2,0,4,,,,,\"a, \"\"b\"\"\"\n"));
+  EXPECT_THAT(to_csv({scaling}), HasSubstr("strong,best,,,2,0,4,,,,,\"a, \"\"b\"\"\",,,,,,,\n"));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "model/base/system/shell.hpp"
 #include "model/base/system/standard_streams.hpp"
 #include "report/accuracy.hpp"
+#include "report/ranges.hpp"
 #include "runtime/comm/mpi.hpp"
 #include "session/training.hpp"
 #include "tuner/measuring.hpp"
@@ -50,8 +51,7 @@ std::filesystem::path default_folder(const Network& network, int ranks) {
 Json to_json(const TunedPlan& tuned) {
   Json document = {{"name", tuned.name}, {"aliases", tuned.aliases}};
   if (tuned.plan && tuned.plan->prediction) {
-    document["predicted_step_seconds"] = tuned.plan->prediction->step.value;
-    document["memory_bytes"] = tuned.plan->prediction->memory.value;
+    put_prediction(document, *tuned.plan->prediction);
     document["ranks"] = tuned.plan->ranks;
   }
   if (!tuned.measured) {
@@ -86,6 +86,8 @@ Json to_json(const AutotuneResult& result, const AutotuneRequest& request) {
           {"optimal", result.planning.optimal},
           {"gap", result.planning.gap},
           {"candidates", result.planning.candidates},
+          {"fastest_step_seconds", result.planning.fastest_step.value},
+          {"tie", result.planning.tie ? Json(result.planning.tie->plans) : Json::array()},
           {"plans", plans},
           {"decompositions", layers},
           {"reused", result.reused},

@@ -7,6 +7,7 @@
 #include "cli/options.hpp"
 #include "model/base/json/json.hpp"
 #include "report/bottleneck.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -41,7 +42,8 @@ void find_and_print(const BottleneckOptions& options) {
     fmt::print("{}\n", document.dump());
     return;
   }
-  fmt::print("{}\n{}\ninput: {}\n\n", to_text(step_table(found)), bound_text(found),
+  fmt::print("{}\nstep: {} ({})\n{}\ninput: {}\n\n", to_text(step_table(found)),
+             step_text(found.prediction, " ms"), tier_text(found.prediction), bound_text(found),
              input_text(found.input));
   fmt::print("{}\n{}\n\n", to_text(remedy_table(found)), memory_size_text(found));
   const Table all = bottleneck_table(network, found);

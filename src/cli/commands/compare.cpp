@@ -13,6 +13,7 @@
 #include "report/comparison.hpp"
 #include "report/loss_curve.hpp"
 #include "report/prediction.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -64,18 +65,22 @@ Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
     if (planned.network.layer(i).is_data()) continue;
+    Json predicted = times_to_json(comparison.predicted[index]);
+    put_range(predicted, "seconds", comparison.ranges[index]);
     layers.push_back({{"name", planned.network.layer(i).name},
-                      {"predicted", times_to_json(comparison.predicted[index])},
+                      {"predicted", predicted},
                       {"measured", times_to_json(comparison.measured[index])}});
   }
-  return {{"name", planned.plan.name},
-          {"predicted_step_seconds", comparison.predicted_step.value},
-          {"measured_step_seconds", comparison.measured_step.value},
-          {"error", relative_error(comparison.predicted_step, comparison.measured_step)},
-          {"predicted", times_to_json(sum(comparison.predicted))},
-          {"measured", times_to_json(sum(comparison.measured))},
-          {"kinds", to_json(comparison.kinds)},
-          {"layers", layers}};
+  Json document = {{"name", planned.plan.name}};
+  put_prediction(document, comparison.whole);
+  document.update({{"measured_step_seconds", comparison.measured_step.value},
+                   {"error", relative_error(comparison.whole.step, comparison.measured_step)},
+                   {"within_range",
+                    is_within(comparison.measured_step.value, comparison.whole.certainty->step)},
+                   {"predicted", times_to_json(sum(comparison.predicted))},
+                   {"measured", times_to_json(sum(comparison.measured))},
+                   {"layers", layers}});
+  return document;
 }
 
 /// The bytes of the last level of caches that each rank has of its own, if the plan ran on
@@ -114,8 +119,9 @@ void compare_and_print(const CompareOptions& options) {
     fmt::print("{}\n", to_json(comparison, planned).dump());
     return;
   }
-  fmt::print("{}\n{}\nfarthest off\n\n{}", to_text(layer_comparison(planned.network, comparison)),
-             to_text(kind_table(comparison)),
+  fmt::print("{}\n{}the prediction rests on: {}\n\nfarthest off\n\n{}",
+             to_text(layer_comparison(planned.network, comparison)),
+             to_text(kind_table(comparison)), tier_text(comparison.whole),
              to_text(worst_layers(planned.network, comparison, 5)));
   print_kinds(comparison.kinds);
   if (!timings.timing.losses.empty()) fmt::print("\n{}", loss_summary(timings.timing.losses));

@@ -24,7 +24,9 @@
 #include "report/memory_report.hpp"
 #include "report/objective.hpp"
 #include "report/prediction.hpp"
+#include "report/ranges.hpp"
 #include "report/statistics_report.hpp"
+#include "report/tie_report.hpp"
 
 namespace stratplan {
 namespace {
@@ -127,13 +129,21 @@ Json layers_to_json(const Plan& plan, const Network& network) {
   return layers;
 }
 
-Json considered_to_json(const Considered& considered) {
+/// `recommended`: the plan whose step the considered plan's is compared with.
+Json considered_to_json(const Considered& considered, const Prediction& recommended) {
   Json document = {{"name", considered.name}};
   if (!considered.aliases.empty()) document["aliases"] = considered.aliases;
-  if (considered.usable())
-    document["predicted_step_seconds"] = considered.plan->prediction->step.value;
-  if (considered.plan && considered.plan->prediction)
-    document["memory_bytes"] = considered.plan->prediction->memory.value;
+  if (considered.plan && considered.plan->prediction) {
+    const Prediction& prediction = *considered.plan->prediction;
+    put_prediction(document, prediction);
+    if (considered.usable()) {
+      document["against_recommended"] = prediction.step / recommended.step;
+      put_range(document, "against_recommended", ratio_range(prediction, recommended));
+    } else {
+      document.erase("predicted_step_seconds");
+      document.erase("predicted_step_seconds_range");
+    }
+  }
   if (!considered.infeasible.empty()) document["infeasible"] = considered.infeasible;
   return document;
 }
@@ -166,10 +176,9 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
                    {"ranks_offered", plan.ranks_offered},
                    {"batch", network.batch},
                    {"machine", plan.machine_name},
-                   {"software", plan.software},
-                   {"predicted_step_seconds", plan.prediction->step.value},
-                   {"memory_bytes", plan.prediction->memory.value},
-                   {"memory_reserve_bytes", findings.reserve.value},
+                   {"software", plan.software}};
+  put_prediction(document, *plan.prediction);
+  document.update({{"memory_reserve_bytes", findings.reserve.value},
                    {"fit", name_of(findings.fit(plan.prediction->memory))},
                    {"kernels", findings.kernels.all},
                    {"unmeasured_kernels", findings.kernels.all - findings.kernels.measured},
@@ -177,13 +186,13 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
                    {"sharding", plan.execution.sharding},
                    {"recompute", plan.execution.recompute},
                    {"adjustments", plan.adjustments},
-                   {"layers", layers_to_json(plan, network)}};
+                   {"layers", layers_to_json(plan, network)}});
   if (findings.input) document["input"] = to_json(*findings.input);
   if (findings.statistics) document["shared_statistics"] = to_json(*findings.statistics);
   if (!result) return document;
   Json baselines = Json::array();
   for (const Considered& considered : result->baselines)
-    baselines.push_back(considered_to_json(considered));
+    baselines.push_back(considered_to_json(considered, *plan.prediction));
   document["optimal"] = result->optimal;
   document["objective_seconds"] = result->objective.value;
   document["gap"] = result->gap;
@@ -191,6 +200,8 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
   document["search_seconds"] = result->search_seconds.value;
   document["chosen"] = result->chosen;
   document["reranking"] = result->reranking;
+  document["fastest_step_seconds"] = result->fastest_step.value;
+  document["tie"] = result->tie ? Json(result->tie->plans) : Json::array();
   document["baselines"] = baselines;
   if (result->without_limit) document["to_fit"] = limit_to_json(*result);
   if (!result->front.empty()) document["pareto"] = front_to_json(*result);
@@ -199,34 +210,38 @@ Json to_json(const Plan& plan, const Network& network, const Findings& findings,
 
 Table baseline_table(const Plan& plan, const PlanningResult& result) {
   using enum Table::Align;
-  Table table{
-      {{"plan", Left}, {"predicted ms"}, {"memory"}, {"against recommended"}, {"remark", Left}},
-      {}};
-  table.rows.push_back({"recommended", milliseconds(plan.prediction->step),
-                        readable(plan.prediction->memory), "", "= " + result.chosen});
+  Table table{{{"plan", Left},
+               {"predicted ms"},
+               {"memory"},
+               {"against recommended"},
+               {"tier", Left},
+               {"remark", Left}},
+              {}};
+  table.rows.push_back({"recommended", step_text(*plan.prediction), memory_text(*plan.prediction),
+                        "", tier_text(*plan.prediction), "= " + result.chosen});
   for (const Considered& considered : result.baselines) {
     std::string remark = considered.infeasible;
     for (const auto& alias : considered.aliases)
       remark += (remark.empty() ? "also " : ", also ") + alias;
-    const bool known = considered.plan && considered.plan->prediction;
-    table.rows.push_back(
-        {considered.name, known ? milliseconds(considered.plan->prediction->step) : "-",
-         known ? readable(considered.plan->prediction->memory) : "-",
-         considered.usable()
-             ? fmt::format("{:.3f}", considered.plan->prediction->step / plan.prediction->step)
-             : "-",
-         remark});
+    const Prediction* known =
+        considered.plan && considered.plan->prediction ? &*considered.plan->prediction : nullptr;
+    table.rows.push_back({considered.name, known ? step_text(*known) : "-",
+                          known ? memory_text(*known) : "-",
+                          considered.usable() ? with_range(known->step / plan.prediction->step,
+                                                           ratio_range(*known, *plan.prediction))
+                                              : "-",
+                          known ? tier_text(*known) : "-", remark});
   }
   return table;
 }
 
 void print_summary(const Plan& plan, const Network& network, const Findings& findings) {
   fmt::print(
-      "step       {} ms simulated, {} samples/s\nsoftware   {}\nmemory     {}{} per rank{}\n",
-      milliseconds(plan.prediction->step),
+      "step       {} (simulated, {}), {} samples/s\nsoftware   {}\nmemory     {}{} per rank{}\n",
+      step_text(*plan.prediction, " ms"), tier_text(*plan.prediction),
       four_digits(static_cast<double>(network.batch) / plan.prediction->step.value), plan.software,
-      readable(plan.prediction->memory),
-      findings.memory_limit.value > 0 ? " of " + readable(findings.memory_limit) : "",
+      memory_text(*plan.prediction),
+      findings.memory_limit.value > 0 ? ", of " + readable(findings.memory_limit) : "",
       fit_text(findings.fit(plan.prediction->memory), findings.reserve));
   fmt::print("kernels    {}\n", kernels_text(findings.kernels));
   if (findings.input) fmt::print("input      {}\n", input_text(findings.input));
@@ -236,7 +251,7 @@ void print_summary(const Plan& plan, const Network& network, const Findings& fin
 }
 
 void print(const Plan& plan, const Network& network, const Findings& findings,
-           const PlanningResult* result) {
+           const PlanningResult* result, const MachineProfile& machine) {
   fmt::print("{}: {} for batch {} on {} of {} of {}\n\n{}\n", plan.name, network.name,
              network.batch, plan.ranks, counted(plan.ranks_offered, "rank"), plan.machine_name,
              to_text(decomposition_table(network, plan.layers)));
@@ -259,6 +274,7 @@ void print(const Plan& plan, const Network& network, const Findings& findings,
              counted(static_cast<std::int64_t>(result->candidates), "decomposition"),
              counted(static_cast<std::int64_t>(result->blocks), "block"), objective_text(*result));
   print_summary(plan, network, findings);
+  fmt::print("{}", tie_text(*result, machine));
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())
@@ -319,7 +335,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   if (options.json) {
     fmt::print("{}\n", to_json(chosen, planned, findings, shown).dump());
   } else {
-    print(chosen, planned, findings, shown);
+    print(chosen, planned, findings, shown, machine);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "model/plan/plan.hpp"
 #include "report/input_report.hpp"
 #include "report/prediction.hpp"
+#include "report/ranges.hpp"
 
 namespace stratplan {
 namespace {
@@ -23,10 +24,11 @@ struct PredictOptions {
 };
 
 Json layer_to_json(const Layer& layer, const Decomposition& decomposition, const LayerTimes& times,
-                   const KernelCount& kernels) {
+                   const Range& range, const KernelCount& kernels) {
   return {{"name", layer.name},
           {"decomposition", decomposition.text()},
           {"predicted_seconds", times.total().value},
+          {"predicted_seconds_range", to_json(range)},
           {"compute_seconds", times.compute.value},
           {"exchange_seconds", times.exchange.value},
           {"collective_seconds", times.collective.value},
@@ -41,19 +43,19 @@ Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction,
     if (planned.network.layer(i).is_data()) continue;
     const auto index = static_cast<std::size_t>(i);
     layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index],
-                                   prediction.layers[index], prediction.layer_kernels[index]));
+                                   prediction.layers[index], prediction.layer_ranges[index],
+                                   prediction.layer_kernels[index]));
   }
   Json document = {{"name", planned.plan.name},
                    {"ranks", planned.plan.ranks},
-                   {"software", planned.plan.software},
-                   {"predicted_step_seconds", prediction.step.value},
-                   {"memory_bytes", prediction.memory.total().value},
-                   {"memory", memory_to_json(prediction.memory)},
+                   {"software", planned.plan.software}};
+  put_prediction(document, prediction.whole);
+  document.update({{"memory", memory_to_json(prediction.memory)},
                    {"memory_reserve_bytes", prediction.reserve.value},
                    {"fit", name_of(prediction.fit())},
                    {"kernels", prediction.kernels.all},
                    {"unmeasured_kernels", prediction.kernels.all - prediction.kernels.measured},
-                   {"layers", layers}};
+                   {"layers", layers}});
   if (input) document["input"] = to_json(*input);
   return document;
 }
@@ -71,8 +73,9 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
     const auto index = static_cast<std::size_t>(i);
     const LayerTimes& times = prediction.layers[index];
     table.rows.push_back({planned.network.layer(i).name, planned.plan.layers[index].text(),
-                          milliseconds(times.total()), milliseconds(times.compute),
-                          milliseconds(times.exchange), milliseconds(times.collective)});
+                          with_range(times.total(), prediction.layer_ranges[index]),
+                          milliseconds(times.compute), milliseconds(times.exchange),
+                          milliseconds(times.collective)});
     if (mixed) table.rows.back().push_back(kernels_text(prediction.layer_kernels[index]));
   }
   return table;
@@ -90,16 +93,17 @@ void predict(const PredictOptions& options) {
   set_input(machine, options.input, planned.plan, options.plan);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   const std::optional<InputFindings> input =
-      input_findings(prediction.programs, machine, prediction.step);
+      input_findings(prediction.programs, machine, prediction.whole.step);
   if (options.json) {
     fmt::print("{}\n", to_json(planned, prediction, input).dump());
     return;
   }
   fmt::print("{}{}\n", to_text(layer_table(planned, prediction)), layers_legend);
-  fmt::print("step    {} ms predicted, {}, batch {}, run by {}\n", milliseconds(prediction.step),
+  fmt::print("step    {} predicted, {}; {}, batch {}, run by {}\n",
+             step_text(prediction.whole, " ms"), tier_text(prediction.whole),
              counted(planned.plan.ranks, "rank"), planned.network.batch, planned.plan.software);
   fmt::print("input   {}\nkernels {}\n", input_text(input), kernels_text(prediction.kernels));
-  fmt::print("memory  {} on the rank that needs most{}\n{}", readable(prediction.memory.total()),
+  fmt::print("memory  {} on the rank that needs most{}\n{}", memory_text(prediction.whole),
              fit_text(prediction.fit(), prediction.reserve),
              to_text(memory_table(prediction.memory, prediction.reserve)));
 }

@@ -100,7 +100,7 @@ OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupSha
       if (const auto between = table->second.at(bytes)) return {*between, Tier::Interpolated, {}};
     }
   }
-  return {estimate_collective(op, bytes, shape, placement, machine), Tier::Estimated, {}};
+  return {estimate_collective(op, bytes, shape, placement, machine), machine.estimate_tier(), {}};
 }
 
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine) {

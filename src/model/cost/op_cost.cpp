@@ -72,7 +72,7 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
               measured->second.deviation() * factor};
     }
   }
-  return {estimate_kernel(kernel, machine.device) * all + mapping, Tier::Estimated, {}};
+  return {estimate_kernel(kernel, machine.device) * all + mapping, machine.estimate_tier(), {}};
 }
 
 Kernel load_kernel(const LoadOp& load) {
@@ -108,7 +108,7 @@ OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
   const SizeTable& table = both.value > 0 ? machine.both_ways : machine.one_way;
   if (!measured_between(meeting, machine) || table.points.empty())
     return {estimate_exchange(meeting, {1, out, in}, machine.placement(ranks), machine),
-            Tier::Estimated,
+            machine.estimate_tier(),
             {}};
   if (both.value == 0 || both == most) {
     if (const Measurement* exact = table.find(most))
@@ -152,7 +152,7 @@ struct Pricing {
       total.deviation += one.deviation;
       total.tier = std::max(total.tier, one.tier);
     }
-    if (!estimated.empty()) total.tier = Tier::Estimated;
+    if (!estimated.empty()) total.tier = machine.estimate_tier();
     const Topology placement = machine.placement(program.ranks);
     for (const auto& [level, traffic] : estimated)
       total.seconds += estimate_exchange(level, traffic, placement, machine);

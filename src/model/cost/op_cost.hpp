@@ -6,13 +6,9 @@
 
 namespace stratplan {
 
-/// How a cost is known: measured for exactly this op, interpolated between measurements of similar
-/// ops, or estimated from rates.
-enum class Tier : int { Measured, Interpolated, Estimated };
-
 struct OpCost {
   Seconds seconds{};
-  Tier tier = Tier::Estimated;
+  Tier tier = Tier::DataSheet;
   /// standard deviation of `seconds` from one run to the next; zero if not measured. The simulator
   /// derives from it how long partners wait for each other.
   Seconds deviation{};

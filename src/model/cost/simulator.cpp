@@ -64,7 +64,8 @@ class Simulation {
     for (std::size_t place = 0; place < programs.size(); ++place) add_rank(static_cast<int>(place));
   }
 
-  Timeline run() {
+  /// `path`: if given, gets the critical path
+  Timeline run(CriticalPath* path = nullptr) {
     for (std::size_t rank = 0; rank < programs_.size(); ++rank)
       for (std::size_t op = 0; op < programs_[rank].ops.size(); ++op)
         if (node({static_cast<int>(rank), static_cast<int>(op)}).waits_for == 0)
@@ -75,7 +76,9 @@ class Simulation {
       arrive(place);
     }
     check_finished();
-    return timeline();
+    Timeline result = timeline();
+    if (path) *path = critical_path(result.total);
+    return result;
   }
 
  private:
@@ -83,7 +86,9 @@ class Simulation {
     OpCost cost;
     int waits_for = 0;  ///< number of unfinished ops of this rank that must finish first
     std::vector<int> followers;
-    Uncertain arrival;  ///< when the op could start if its partners had arrived
+    const Kernel* kernel = nullptr;  ///< PathPart::kernel
+    int latest = -1;                 ///< the op of this rank that ended last before this one
+    Uncertain arrival;               ///< when the op could start if its partners had arrived
     double issued = 0;
     int meeting = -1;  ///< for a collective: index in meetings_
     /// for an exchange: number of ranks that have not arrived, this rank included
@@ -129,6 +134,16 @@ class Simulation {
   void check_finished() const;
   Timeline timeline() const;
   OpCost price(Place place);
+  CriticalPath critical_path(Seconds total);
+  Place last_to_arrive(Place place);
+  void add_op(Place place, CriticalPath& path);
+  Seconds arrival_before_host(Place place);
+
+  /// The cost of a kernel, and the kernel's first occurrence.
+  struct PricedKernel {
+    OpCost cost;
+    const Kernel* kernel = nullptr;
+  };
 
   const std::vector<Program>& programs_;
   const bool concurrent_;
@@ -137,7 +152,7 @@ class Simulation {
   std::vector<Seconds> waits_;  ///< by program; 0 once the first load has been charged
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
-  std::map<Kernel, OpCost> kernel_costs_;
+  std::map<Kernel, PricedKernel> kernel_costs_;
   std::map<int, int> place_of_;             ///< index in programs_, by rank
   std::map<std::vector<int>, int> groups_;  ///< group number by members
   /// number of collectives so far, by group and index in programs_
@@ -156,8 +171,9 @@ OpCost Simulation::price(Place place) {
   const auto* compute = std::get_if<ComputeOp>(&priced.body);
   if (!compute) return cost_of(priced, programs_[static_cast<std::size_t>(place.rank)], machine_);
   const auto [found, fresh] = kernel_costs_.try_emplace(compute->kernel);
-  if (fresh) found->second = cost_of(compute->kernel, machine_);
-  return found->second;
+  if (fresh) found->second = {cost_of(compute->kernel, machine_), &compute->kernel};
+  node(place).kernel = found->second.kernel;
+  return found->second.cost;
 }
 
 void Simulation::add_rank(int rank) {
@@ -292,6 +308,8 @@ void Simulation::finish(Place place, Uncertain start) {
   here.span = Span{place.op, {here.arrival.mean}, {here.end.mean}};
   for (const int follower : here.followers) {
     Node& next = node({place.rank, follower});
+    if (next.latest < 0 || node({place.rank, next.latest}).end.mean < here.end.mean)
+      next.latest = place.op;
     next.arrival = concurrent_ ? greater_of(next.arrival, here.end) : here.end;
     if (--next.waits_for == 0) ready_.push_back({place.rank, follower});
   }
@@ -333,12 +351,98 @@ Timeline Simulation::timeline() const {
   return result;
 }
 
+/// Of the partners that an exchange or a collective waits for, the one that arrives last; `place`
+/// itself if none is later.
+Place Simulation::last_to_arrive(Place place) {
+  Place last = place;
+  const auto consider = [&](Place other) {
+    if (node(other).arrival.mean > node(last).arrival.mean) last = other;
+  };
+  if (const auto* exchange = std::get_if<ExchangeOp>(&op(place).body))
+    for (const int peer : partners_here(*exchange))
+      consider(exchanges_.at({exchange->tag, node(place).turn, peer}));
+  if (node(place).meeting >= 0)
+    for (const Place& member : meetings_[static_cast<std::size_t>(node(place).meeting)].members)
+      consider(member);
+  return last;
+}
+
+/// Adds an op's own time. What the op takes beyond its cost alone is a wait for samples, or a
+/// gradient sum that kernels cannot hide.
+void Simulation::add_op(Place place, CriticalPath& path) {
+  using enum PathPart::What;
+  const Program& program = programs_[static_cast<std::size_t>(place.rank)];
+  const Node& here = node(place);
+  const Op& done = op(place);
+  const auto part = [&](PathPart::What what, Seconds seconds, const OpCost& cost, const Op& of) {
+    if (seconds.value > 0)
+      path.push_back({what, seconds, cost, &program, &of, &of == &done ? here.kernel : nullptr});
+  };
+  if (communicates(done))
+    return part(std::holds_alternative<ExchangeOp>(done.body) ? Exchange : Collective,
+                here.cost.seconds, here.cost, done);
+  const OpCost alone = price(place);
+  part(Kernel, std::min(alone.seconds, here.cost.seconds), alone, done);
+  const Seconds more = here.cost.seconds - alone.seconds;
+  if (std::holds_alternative<LoadOp>(done.body)) return part(Input, more, {}, done);
+  for (int index = place.op - 1; index >= 0 && more.value > 0; --index) {
+    const Op& sum = program.ops[static_cast<std::size_t>(index)];
+    if (communicates(sum) && sum.stream == Stream::Gradient)
+      return part(Collective, more, node({place.rank, index}).cost, sum);
+  }
+}
+
+/// When the ops before this one have ended on its rank.
+Seconds Simulation::arrival_before_host(Place place) {
+  const int latest = node(place).latest;
+  return latest < 0 ? Seconds{} : Seconds{node({place.rank, latest}).end.mean};
+}
+
+/// Walks back from the op that ends last. An op's start was set by the last of its partners to
+/// arrive, whose arrival was set by its host or by the op before it. Whatever time is left between
+/// these is an expected wait.
+CriticalPath Simulation::critical_path(Seconds total) {
+  using enum PathPart::What;
+  CriticalPath path;
+  const auto idle = [&](PathPart::What what, Seconds seconds) {
+    if (seconds.value > 0) path.push_back({what, seconds, {}, nullptr, nullptr, nullptr});
+  };
+  Place place{-1, -1};
+  for (std::size_t rank = 0; rank < states_.size(); ++rank)
+    for (std::size_t index = 0; index < states_[rank].size(); ++index)
+      if (place.op < 0 || states_[rank][index].end.mean > node(place).end.mean)
+        place = {static_cast<int>(rank), static_cast<int>(index)};
+  idle(Host, machine_.software.step);
+  if (place.op < 0) return path;
+  idle(Waiting, total - machine_.software.step - Seconds{node(place).end.mean});
+  while (place.op >= 0) {
+    add_op(place, path);
+    const Seconds start = Seconds{node(place).end.mean} - node(place).cost.seconds;
+    place = last_to_arrive(place);
+    const Seconds arrival{std::min(node(place).arrival.mean, start.value)};
+    idle(Waiting, start - arrival);
+    const Seconds before = arrival_before_host(place);
+    const Seconds issued{node(place).issued};
+    if ((concurrent_ || issue_.value > 0) && issued > before) {
+      idle(Waiting, arrival - issued);
+      idle(Host, std::min(arrival, issued));
+      return path;
+    }
+    const Seconds host = std::min(arrival - before, machine_.step_overhead.median);
+    idle(Host, host);
+    idle(Waiting, arrival - before - host);
+    place.op = node(place).latest;
+  }
+  return path;
+}
+
 /// Simulates steps that follow each other, each of which begins to read the data of a later step
 /// when it loads its own. So the shortest step is that of the slowest reading.
-Timeline simulate_with_input(const std::vector<Program>& programs, const MachineProfile& machine) {
+Timeline simulate_with_input(const std::vector<Program>& programs, const MachineProfile& machine,
+                             CriticalPath* path) {
   const bool ahead = machine.input->prefetch > 0;
   std::optional<Timeline> alone;
-  if (ahead) alone = Simulation(programs, machine).run();
+  if (ahead) alone = Simulation(programs, machine).run(path);
   const Seconds work = ahead ? alone->total : Seconds{};
   Seconds longest{};
   std::vector<Seconds> waits;
@@ -347,16 +451,20 @@ Timeline simulate_with_input(const std::vector<Program>& programs, const Machine
     waits.push_back(std::max(Seconds{}, reading.seconds - work));
   }
   if (ahead && longest <= work) return *std::move(alone);
-  Timeline waiting = Simulation(programs, machine, std::move(waits)).run();
+  Timeline waiting = Simulation(programs, machine, std::move(waits)).run(path);
   waiting.total = std::max(waiting.total, longest);
+  // A step that waits for what was to be read ahead is as long as the reading.
+  if (path && ahead)
+    *path = {{PathPart::What::Input, waiting.total, {}, nullptr, nullptr, nullptr}};
   return waiting;
 }
 
 }  // namespace
 
-Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) {
-  return machine.input ? simulate_with_input(programs, machine)
-                       : Simulation(programs, machine).run();
+Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine,
+                  CriticalPath* path) {
+  return machine.input ? simulate_with_input(programs, machine, path)
+                       : Simulation(programs, machine).run(path);
 }
 
 }  // namespace stratplan

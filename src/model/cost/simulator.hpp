@@ -24,13 +24,36 @@
 
 namespace stratplan {
 
+/// A part of the time of a simulated step, on its critical path.
+struct PathPart {
+  enum class What {
+    Kernel,      ///< a kernel, or the copy of a load
+    Exchange,    ///< messages
+    Collective,  ///< a collective, or what it takes from the kernel beside it
+    Host,        ///< issuing ops
+    Input,       ///< waiting for samples
+    Waiting      ///< the expected wait for others, because times vary
+  };
+  What what = What::Waiting;
+  Seconds seconds{};
+  OpCost cost{};                     ///< of the op alone; its `seconds` may differ from the part's
+  const Program* program = nullptr;  ///< of the op; null if the part is of no op
+  const Op* op = nullptr;
+  /// of a Kernel: the same object for all equal kernels of one simulation
+  const Kernel* kernel = nullptr;
+};
+/// From the end of a step to its beginning: each op started when the next part's op had ended. The
+/// parts add up to Timeline::total. Pointers lead into the simulated programs.
+using CriticalPath = std::vector<PathPart>;
+
 /// Returns the timeline of one iteration that starts on all ranks at once, in the steady state if
 /// the samples are read ahead. Its total is the
 /// expected end of the slowest rank. `programs`: the results of lower(), ascending by rank, for all
 /// ranks or for representative ranks. Partners outside `programs` never make a rank wait. The
 /// simulation takes time in proportion to the number of ops. A deadlock is a bug in lowering, so
-/// the simulator then aborts and names the blocked ops.
-Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
+/// the simulator then aborts and names the blocked ops. `path`: if given, gets the critical path.
+Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine,
+                  CriticalPath* path = nullptr);
 
 /// A duration or a point in time, in seconds, with its variance.
 struct Uncertain {

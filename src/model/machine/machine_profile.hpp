@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/base/certainty.hpp"
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
 #include "model/machine/arithmetic.hpp"
@@ -167,6 +168,14 @@ struct MachineProfile {
   double drift_factor() const { return drift && drift->even ? drift->ratio : 1; }
   /// Whether ranks compute on GPUs, to which the host issues ops ahead of time.
   bool on_gpus() const;
+  /// Whether steps that the user measured gave the constants of the software on this machine.
+  bool is_anchored() const { return calibrated.contains(software.name); }
+  /// What estimated times rest on: Calibrated if the device is a shipped one whose units are stated
+  /// and the software is a shipped one, or if the software is anchored; otherwise DataSheet.
+  Tier estimate_tier() const {
+    const bool known = !device.name.empty() && device.units > 0 && software.shipped;
+    return known || is_anchored() ? Tier::Calibrated : Tier::DataSheet;
+  }
   /// The number of ranks of the whole machine.
   std::int64_t capacity() const;
   /// The number of parts at each level for a job of `ranks` ranks, which fill the levels evenly

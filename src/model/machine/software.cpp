@@ -209,6 +209,7 @@ Software read_software(const std::string& source) {
     throw InputError(file, "/name",
                      fmt::format("\"{}\" is another, shipped software; expected a name of its own",
                                  software.name));
+  software.shipped = is_shipped_software(software.name);
   return software;
 }
 

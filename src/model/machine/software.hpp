@@ -42,6 +42,7 @@ struct HostConstants {
 /// The default is stratplan itself, as software/stratplan.json describes it.
 struct Software {
   std::string name = "stratplan";
+  bool shipped = true;  ///< whether its file is one of software/; otherwise a user wrote it
 
   // The host. On processors, issuing an op and running it take turns. On GPUs the host runs ahead,
   // so a step takes at least as long as issuing its ops.

@@ -82,6 +82,15 @@ Json to_json(const Training& training) {
   return json;
 }
 
+Json to_json(const Prediction& prediction) {
+  Json json{{"step_seconds", prediction.step.value}, {"memory_bytes", prediction.memory.value}};
+  if (!prediction.certainty) return json;
+  json["step_seconds_range"] = to_json(prediction.certainty->step);
+  json["memory_bytes_range"] = to_json(prediction.certainty->memory);
+  json["tier"] = name_of(prediction.certainty->tier);
+  return json;
+}
+
 // ---------------------------------------------------------------- reading
 
 ParameterGroup group_from(const Json& json) {
@@ -90,6 +99,17 @@ ParameterGroup group_from(const Json& json) {
                        .trust = json.value("trust", true)};
   if (json.contains("weight_decay")) group.weight_decay = json["weight_decay"].get<double>();
   return group;
+}
+
+Prediction prediction_from(const Json& json) {
+  Prediction prediction{{json.at("step_seconds").get<double>()},
+                        {json.at("memory_bytes").get<std::int64_t>()}};
+  if (json.contains("tier") && json.contains("step_seconds_range") &&
+      json.contains("memory_bytes_range"))
+    prediction.certainty = {tier_of(json.at("tier").get<std::string>()),
+                            range_from(json.at("step_seconds_range")),
+                            range_from(json.at("memory_bytes_range"))};
+  return prediction;
 }
 
 /// Reads and checks a plan file.
@@ -171,8 +191,7 @@ class Reader {
     plan_.input = document_.value("input", std::string());
     plan_.adjustments = document_.value("adjustments", std::vector<std::string>());
     if (document_.contains("prediction")) {
-      plan_.prediction = {{document_["prediction"]["step_seconds"].get<double>()},
-                          {document_["prediction"]["memory_bytes"].get<std::int64_t>()}};
+      plan_.prediction = prediction_from(document_["prediction"]);
     }
   }
 
@@ -403,8 +422,7 @@ Json to_json(const Plan& plan, const Network& network, const Provenance& provena
   if (network.training != Training{}) document["training"] = to_json(network.training);
   document["execution"] = to_json(plan.execution);
   if (plan.prediction) {
-    document["prediction"] = {{"step_seconds", plan.prediction->step.value},
-                              {"memory_bytes", plan.prediction->memory.value}};
+    document["prediction"] = to_json(*plan.prediction);
   }
   return document;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/base/certainty.hpp"
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
 #include "model/partition/block.hpp"
@@ -15,10 +16,20 @@
 
 namespace stratplan {
 
+/// How sure a prediction is.
+struct Certainty {
+  Tier tier{};     ///< the least sure tier on which at least 5 % of the step rests
+  Range step{};    ///< in seconds
+  Range memory{};  ///< in bytes
+  friend bool operator==(const Certainty&, const Certainty&) = default;
+};
+
 /// The model's prediction for a plan.
 struct Prediction {
   Seconds step{};
-  Bytes memory{};  ///< peak memory of the rank that needs most
+  Bytes memory{};                        ///< peak memory of the rank that needs most
+  std::optional<Certainty> certainty{};  ///< nothing: read from a file without ranges
+  Sensitivity errors{};                  ///< of the step; empty: read from a file
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 

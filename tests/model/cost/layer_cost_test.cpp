@@ -85,7 +85,7 @@ TEST(LayerCosts, CommunicationIsItemizedAndAbsentOnOneRank) {
   // 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts, each rounded up to 16 elements. Of each: value,
   // gradient, velocity.
   EXPECT_EQ(costs.block(stem, on("N1")).persistent.value, 3 * 4 * (224 + 16 + 16));
-  EXPECT_EQ(costs.block(stem, on("C3")).tier, Tier::Estimated);
+  EXPECT_EQ(costs.block(stem, on("C3")).tier, Tier::DataSheet);
 }
 
 TEST(LayerCosts, EqualBlocksArePricedOnce) {

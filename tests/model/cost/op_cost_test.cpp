@@ -20,7 +20,7 @@ TEST(KernelCost, IsMeasuredOrElseARoofline) {
   const Kernel kernel = convolution();
   // 2 * 100 * 100 * 1000 = 2e7 flops at 1e9/s. Moving 8.4e5 bytes takes less time.
   EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, 0.02);
-  EXPECT_EQ(cost_of(kernel, machine).tier, Tier::Estimated);
+  EXPECT_EQ(cost_of(kernel, machine).tier, Tier::DataSheet);
   machine.device.bytes_per_s = 1e6;
   machine.device.launch = {0.5};
   EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, 0.5 + 0.84);
@@ -89,7 +89,7 @@ TEST(ExchangeCost, AcrossNodesTheTablesOfANodeDoNotApply) {
   machine.one_way.points = machine.both_ways.points = {{{100}, measured(1)}};
   const OpCost cost = exchange_cost(3, 4, {1000}, {500}, 8, machine);
   EXPECT_DOUBLE_EQ(cost.seconds.value, 10e-6 + 1000 / 1e8);
-  EXPECT_EQ(cost.tier, Tier::Estimated);
+  EXPECT_EQ(cost.tier, Tier::DataSheet);
 }
 
 TEST(ExchangeCost, PartnersAreServedOneAfterTheOther) {
@@ -109,7 +109,7 @@ TEST(CollectiveCost, ComesFromTheTableOfItsOperationTypeAndGroup) {
   EXPECT_EQ(collective_cost(op, 2, machine).tier, Tier::Interpolated);
   EXPECT_DOUBLE_EQ(collective_cost(op, 2, machine).seconds.value, 1.5);
   op.group = {0, 1, 2};
-  EXPECT_EQ(collective_cost(op, 4, machine).tier, Tier::Estimated);
+  EXPECT_EQ(collective_cost(op, 4, machine).tier, Tier::DataSheet);
 }
 
 TEST(CollectiveCost, FormulasByHand) {

@@ -1,0 +1,201 @@
+#include "model/cost/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "model/partition/program/group_shape.hpp"
+
+namespace stratplan {
+namespace {
+
+using What = PathPart::What;
+
+/// The kernel of a part; of a load, the copy that stands for it.
+Kernel kernel_of(const PathPart& part) {
+  const auto* load = std::get_if<LoadOp>(&part.op->body);
+  return load ? load_kernel(*load) : *part.kernel;
+}
+
+/// Adds up the errors of parts.
+class Errors {
+ public:
+  Errors(const MachineProfile& machine, const ErrorModel& model, Seconds total)
+      : machine_(machine), model_(model), total_(total) {}
+
+  void add(const PathPart& part) {
+    switch (part.what) {
+      case What::Kernel: return add_kernel(part);
+      case What::Exchange:
+      case What::Collective: return add_transfer(part);
+      case What::Host: return add_host(part.seconds);
+      case What::Input: return add(ErrorKind::Input, machine_.name, part.seconds, model_.input);
+      case What::Waiting: return;
+    }
+  }
+
+  Sensitivity take() {
+    for (const KernelSum& sum : kernels_) add_errors(sum);
+    return std::move(errors_);
+  }
+
+ private:
+  /// All parts of one kernel.
+  struct KernelSum {
+    PathPart part;
+    Seconds seconds{};
+  };
+
+  void add(ErrorKind kind, const std::string& name, Seconds seconds, double deviation) {
+    ErrorShare& error = errors_[{kind, name}];
+    error.share += seconds / total_;
+    error.deviation = deviation;
+  }
+
+  /// A path has many ops, but few distinct kernels. They keep the order in which they occur, so
+  /// that sums are the same in every run.
+  void add_kernel(const PathPart& part) {
+    const auto [found, fresh] = part.kernel ? place_.try_emplace(part.kernel, kernels_.size())
+                                            : std::pair(place_.end(), true);
+    if (fresh) kernels_.push_back({part, {}});
+    (fresh ? kernels_.back() : kernels_[found->second]).seconds += part.seconds;
+  }
+
+  std::string device() const {
+    return fmt::format("{}, {}",
+                       machine_.device.name.empty() ? machine_.name : machine_.device.name,
+                       machine_.software.name);
+  }
+
+  void add_errors(const KernelSum& sum) {
+    const Kernel kernel = kernel_of(sum.part);
+    const KernelFamily family = family_of(kernel);
+    const auto index = static_cast<std::size_t>(family);
+    const bool measured = sum.part.cost.tier <= Tier::Interpolated;
+    if (measured) add(ErrorKind::Drift, machine_.name, sum.seconds, model_.drift);
+    if (!measured || machine_.software.name != Software().name)
+      add(ErrorKind::Device, device(), sum.seconds, device_deviation(model_, machine_));
+    if (!measured)
+      add(ErrorKind::Family, std::string(name_of(family)), sum.seconds, model_.family[index]);
+    add(ErrorKind::Kernel, kernel.key(), sum.seconds,
+        own_deviation(sum.part.cost, model_.kernel[index], model_.interpolated_kernel));
+  }
+
+  static double own_deviation(const OpCost& cost, double estimated, double interpolated) {
+    if (cost.tier == Tier::Measured)
+      return cost.seconds.value > 0 ? cost.deviation / cost.seconds : 0;
+    return cost.tier == Tier::Interpolated ? interpolated : estimated;
+  }
+
+  void add_transfer(const PathPart& part) {
+    const auto* collective = std::get_if<CollectiveOp>(&part.op->body);
+    const auto [level, name] = collective
+                                   ? describe(*collective, *part.program)
+                                   : describe(std::get<ExchangeOp>(part.op->body), *part.program);
+    if (part.cost.tier <= Tier::Interpolated)
+      add(ErrorKind::Drift, machine_.name, part.seconds, model_.drift);
+    else
+      add(ErrorKind::Link, fmt::format("{}, {}", machine_.name, machine_.levels[level].name),
+          part.seconds, model_.link);
+    add(ErrorKind::Transfer, name, part.seconds,
+        own_deviation(part.cost, model_.transfer, model_.interpolated_transfer));
+  }
+
+  /// The level that a transfer crosses, and its kind and size.
+  struct Described {
+    std::size_t level = 0;
+    std::string name;
+  };
+
+  Described describe(const CollectiveOp& op, const Program& program) {
+    const Topology& placement = placement_of(program.ranks);
+    const GroupShape shape = shape_of(op.group, placement);
+    std::size_t level = 0;
+    while (level + 1 < placement.size() && shape.members[level] == 1) ++level;
+    return {level, fmt::format("{} {}", collective_key(op.op, op.type, shape, placement.size()),
+                               op.bytes().value)};
+  }
+
+  Described describe(const ExchangeOp& op, const Program& program) const {
+    std::size_t level = machine_.levels.size() - 1;
+    Bytes bytes{};
+    const auto look = [&](const std::vector<Message>& messages) {
+      for (const Message& message : messages) {
+        level =
+            std::min(level, machine_.meeting_level({program.rank, message.peer}, program.ranks));
+        bytes += message.bytes;
+      }
+    };
+    look(op.sends);
+    look(op.receives);
+    return {level, fmt::format("exchange {} {} {}", level, op.sends.size(), bytes.value)};
+  }
+
+  const Topology& placement_of(int ranks) {
+    if (!placement_) placement_ = machine_.placement(ranks);
+    return *placement_;
+  }
+
+  void add_host(Seconds seconds) {
+    const bool measured = !machine_.assumed && machine_.step_overhead.samples > 0;
+    add(measured ? ErrorKind::Drift : ErrorKind::Host, machine_.name, seconds,
+        measured ? model_.drift : model_.host);
+  }
+
+  const MachineProfile& machine_;
+  const ErrorModel& model_;
+  Seconds total_;
+  Sensitivity errors_;
+  std::vector<KernelSum> kernels_;
+  std::unordered_map<const Kernel*, std::size_t> place_;  ///< in kernels_
+  std::optional<Topology> placement_;
+};
+
+Seconds total_of(const CriticalPath& parts) {
+  Seconds total{};
+  for (const PathPart& part : parts) total += part.seconds;
+  return total;
+}
+
+}  // namespace
+
+Sensitivity sensitivity_of(const CriticalPath& parts, const MachineProfile& machine,
+                           const ErrorModel& errors) {
+  const Seconds total = total_of(parts);
+  if (total.value <= 0) return {};
+  Errors sums(machine, errors, total);
+  for (const PathPart& part : parts) sums.add(part);
+  return sums.take();
+}
+
+Tier tier_of(const CriticalPath& parts, const MachineProfile& machine) {
+  constexpr double counts = 0.05;
+  std::array<Seconds, tier_count> by_tier{};
+  for (const PathPart& part : parts) {
+    if (part.what == What::Waiting) continue;
+    const Tier tier = part.op && part.what != What::Input ? part.cost.tier
+                      : part.what == What::Host && machine.step_overhead.samples > 0
+                          ? Tier::Measured
+                          : machine.estimate_tier();
+    by_tier[static_cast<std::size_t>(tier)] += part.seconds;
+  }
+  const Seconds total = total_of(parts);
+  for (std::size_t tier = tier_count; tier-- > 0;)
+    if (by_tier[tier].value > 0 && by_tier[tier] >= total * counts) return static_cast<Tier>(tier);
+  return Tier::Measured;
+}
+
+PathPart part_of(const Op& op, const Program& program, const MachineProfile& machine) {
+  const OpCost cost = cost_of(op, program, machine);
+  const auto* compute = std::get_if<ComputeOp>(&op.body);
+  const What what = std::holds_alternative<ExchangeOp>(op.body)     ? What::Exchange
+                    : std::holds_alternative<CollectiveOp>(op.body) ? What::Collective
+                                                                    : What::Kernel;
+  return {what, cost.seconds, cost, &program, &op, compute ? &compute->kernel : nullptr};
+}
+
+}  // namespace stratplan
