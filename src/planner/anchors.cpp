@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
+#include <optional>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/robust_fit.hpp"
 #include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lowering/lower.hpp"
@@ -81,76 +82,69 @@ double op_seconds(const MachineProfile& machine) {
 
 /// Logarithms of the constants, relative to those before: what both kinds of kernels share, how
 /// much more contractions have of it, the time to issue an op, and the time to map a byte.
-using Logarithms = std::array<double, 4>;
-constexpr Logarithms deviations{0.693, 0.262, 1.1, 0.693};  // log 2, log 1.3, log 3, log 2
+enum Logarithm : int { Shared, Difference, Issuing, Mapping };
+constexpr std::array deviations{0.693, 0.262, 1.1, 0.693};  // log 2, log 1.3, log 3, log 2
 constexpr double step_deviation = 0.02;
 
-HostConstants moved(const HostConstants& before, const Logarithms& by) {
+HostConstants moved(const HostConstants& before, const std::vector<double>& by) {
   HostConstants after = before;
-  after.contraction_factor *= std::exp(by[0] + by[1]);
-  after.other_factor *= std::exp(by[0] - by[1]);
-  if (after.op) after.op = *after.op * std::exp(by[2]);
-  if (after.mapping) after.mapping = *after.mapping * std::exp(by[3]);
+  after.contraction_factor *= std::exp(by[Shared] + by[Difference]);
+  after.other_factor *= std::exp(by[Shared] - by[Difference]);
+  if (after.op) after.op = *after.op * std::exp(by[Issuing]);
+  if (after.mapping) after.mapping = *after.mapping * std::exp(by[Mapping]);
   return after;
 }
 
-double step_of(const Pieces& pieces, const HostConstants& constants) {
-  const double kernels = constants.contraction_factor * pieces.contractions +
-                         constants.other_factor * pieces.others +
-                         constants.mapping.value_or(0) * pieces.mapped,
+/// A step, and its derivatives by the logarithms.
+struct StepTime {
+  double seconds = 0;
+  std::vector<std::pair<int, double>> derivatives;
+};
+
+StepTime step_of(const Pieces& pieces, const HostConstants& constants) {
+  const double contractions = constants.contraction_factor * pieces.contractions,
+               others = constants.other_factor * pieces.others,
+               mapping = constants.mapping.value_or(0) * pieces.mapped,
                host = constants.op.value_or(Seconds{}).value * pieces.ops,
-               step = pieces.machine.software.step.value;
-  return step + (pieces.machine.on_gpus() ? std::max(kernels, host) : kernels + host);
-}
-
-double misfit(const std::vector<Anchor>& anchors, const std::vector<Pieces>& pieces,
-              const HostConstants& before, const Logarithms& by) {
-  const HostConstants constants = moved(before, by);
-  double sum = 0;
-  const auto add = [&sum](double off) { sum += off * off; };
-  for (std::size_t i = 0; i < anchors.size(); ++i)
-    add(std::log(step_of(pieces[i], constants) / anchors[i].step.value) / step_deviation);
-  for (std::size_t i = 0; i < by.size(); ++i) add(by[i] / deviations[i]);
-  return sum;
-}
-
-/// Moves the logarithms to the best of their 80 neighbours, in ever smaller steps, while the misfit
-/// falls. Neighbours along diagonals matter, since the constants of kernels trade off.
-Logarithms least_misfit_from(Logarithms best,
-                             const std::function<double(const Logarithms&)>& misfit_of) {
-  double least = misfit_of(best);
-  for (double step = 0.5; step > 1e-4; step /= 2) {
-    for (bool better = true; better;) {
-      better = false;
-      const Logarithms middle = best;
-      for (int neighbour = 0; neighbour < 81; ++neighbour) {
-        Logarithms tried = middle;
-        for (int rest = neighbour; double& logarithm : tried) {
-          logarithm += step * (rest % 3 - 1);
-          rest /= 3;
-        }
-        if (const double found = misfit_of(tried); found < least) {
-          least = found;
-          best = tried;
-          better = true;
-        }
-      }
-    }
-  }
-  return best;
+               kernels = contractions + others + mapping;
+  const bool beside = pieces.machine.on_gpus();  // the host runs ahead of the kernels
+  StepTime step{
+      pieces.machine.software.step.value + (beside ? std::max(kernels, host) : kernels + host), {}};
+  if (!beside || host < kernels)
+    step.derivatives = {
+        {Shared, contractions + others}, {Difference, contractions - others}, {Mapping, mapping}};
+  if (!beside || host >= kernels) step.derivatives.emplace_back(Issuing, host);
+  return step;
 }
 
 /// Starts from the constants before, and from each constant moved alone by the mean error: a step
 /// that waits for the host says nothing of the kernels, and the other way round.
-Logarithms least_misfit(double mean_error,
-                        const std::function<double(const Logarithms&)>& misfit_of) {
-  const Logarithms starts[] = {{}, {mean_error, 0, 0, 0}, {0, 0, mean_error, 0}};
-  Logarithms best{};
-  for (const Logarithms& start : starts)
-    if (const Logarithms found = least_misfit_from(start, misfit_of);
-        misfit_of(found) < misfit_of(best))
-      best = found;
-  return best;
+HostConstants least_misfit(const std::vector<Anchor>& anchors, const std::vector<Pieces>& pieces,
+                           const HostConstants& before) {
+  FitProblem problem;
+  problem.prior.assign(deviations.size(), 0);
+  problem.deviation.assign(deviations.begin(), deviations.end());
+  problem.noise = step_deviation;
+  problem.residuals = [&](const std::vector<double>& logarithms) {
+    Residuals residuals;
+    for (std::size_t i = 0; i < anchors.size(); ++i) {
+      auto [seconds, derivatives] = step_of(pieces[i], moved(before, logarithms));
+      for (auto& [constant, derivative] : derivatives) derivative /= seconds;
+      residuals.values.push_back(std::log(seconds / anchors[i].step.value));
+      residuals.derivatives.push_back(std::move(derivatives));
+    }
+    return residuals;
+  };
+  double mean_error = 0;
+  for (const double error : problem.residuals(problem.prior).values)
+    mean_error -= error / static_cast<double>(anchors.size());
+  std::optional<FitResult> best;
+  for (const std::vector<double>& start :
+       {std::vector<double>{0, 0, 0, 0}, {mean_error, 0, 0, 0}, {0, 0, mean_error, 0}}) {
+    FitResult fit = robust_fit(problem, start);
+    if (!best || fit.misfit < best->misfit) best = std::move(fit);
+  }
+  return moved(before, best->constants);
 }
 
 }  // namespace
@@ -165,13 +159,7 @@ AnchorFit fit_anchors(const std::vector<Anchor>& anchors, const MachineProfile& 
   if (const double op = op_seconds(machine); op > 0) fit.before.op = Seconds{op};
   if (std::ranges::any_of(pieces, [](const Pieces& one) { return one.mapped > 0; }))
     fit.before.mapping = machine.software.mapping;
-  double mean_error = 0;
-  for (std::size_t i = 0; i < anchors.size(); ++i)
-    mean_error += std::log(anchors[i].step.value / step_of(pieces[i], fit.before)) /
-                  static_cast<double>(anchors.size());
-  fit.after = moved(fit.before, least_misfit(mean_error, [&](const Logarithms& by) {
-                      return misfit(anchors, pieces, fit.before, by);
-                    }));
+  fit.after = least_misfit(anchors, pieces, fit.before);
   for (std::size_t i = 0; i < anchors.size(); ++i) {
     const auto simulated = [&](const HostConstants& constants) {
       MachineProfile machine_with = pieces[i].machine;

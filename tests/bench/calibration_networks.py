@@ -16,6 +16,7 @@ import csv
 import json
 import pathlib
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -29,6 +30,8 @@ import torch
 import exporter
 import program
 import training
+
+MEMORY = 12 << 30  # bytes; networks whose export takes more have this as their reason
 
 # Networks that stratplan ships.
 SHIPPED = {
@@ -163,6 +166,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     options.folder.mkdir(parents=True, exist_ok=True)
     index = options.folder / "index.json"
     networks = json.loads(index.read_text()) if index.exists() else {}

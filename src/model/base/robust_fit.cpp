@@ -45,7 +45,7 @@ class Solver {
  public:
   explicit Solver(const FitProblem& problem) : problem_(problem) {}
 
-  Fit run(std::vector<double> constants) {
+  FitResult run(std::vector<double> constants) {
     constexpr int most_steps = 60;
     constexpr double enough = 1e-5;  // relative gain at which the fit ends
     double misfit = linearize(constants), damping = 1e-3;
@@ -92,8 +92,7 @@ class Solver {
     }
     for (std::size_t row = 0; row < residuals.values.size(); ++row) {
       const double x = residuals.values[row] / problem_.noise;
-      const double counts = weight(row) /
-                            (problem_.tails > 0 ? 1 + x * x / problem_.tails : 1) /
+      const double counts = weight(row) / (problem_.tails > 0 ? 1 + x * x / problem_.tails : 1) /
                             (problem_.noise * problem_.noise);
       for (const auto& [i, by_i] : residuals.derivatives[row]) {
         gradient_[static_cast<std::size_t>(i)] += counts * residuals.values[row] * by_i;
@@ -143,7 +142,7 @@ class Solver {
 
 }  // namespace
 
-Fit robust_fit(const FitProblem& problem, std::vector<double> start) {
+FitResult robust_fit(const FitProblem& problem, std::vector<double> start) {
   SP_ASSERT(problem.prior.size() == problem.deviation.size() && problem.noise > 0,
             "{} priors, {} deviations, noise {}", problem.prior.size(), problem.deviation.size(),
             problem.noise);

@@ -27,7 +27,7 @@ struct FitProblem {
   double tails = 0;               ///< degrees of freedom of rho; 0: squares
 };
 
-struct Fit {
+struct FitResult {
   std::vector<double> constants;
   std::vector<double> deviations;  ///< of the constants, from the curvature at the minimum
   double misfit = 0;               ///< the minimized sum
@@ -35,6 +35,6 @@ struct Fit {
 
 /// Levenberg's and Marquardt's method with weights that are updated in each step, from `start` (the
 /// priors if it is empty). Requires positive deviations and noise.
-Fit robust_fit(const FitProblem& problem, std::vector<double> start = {});
+FitResult robust_fit(const FitProblem& problem, std::vector<double> start = {});
 
 }  // namespace stratplan

@@ -73,7 +73,7 @@ struct Profiled {
   std::optional<SpreadTime> operator()(const Op& op) const {
     const Measurement* measured = std::visit([&](const auto& body) { return of(body); }, op.body);
     const OpCost cost = cost_of(op, program, machine);
-    if (!measured || cost.tier == Tier::Estimated || measured->mean().value <= 0) return {};
+    if (!measured || cost.tier >= Tier::Calibrated || measured->mean().value <= 0) return {};
     const bool kernel = !communicates(op);
     const bool uneven = kernel && machine.drift && !machine.drift->even;
     return SpreadTime{

@@ -201,17 +201,14 @@ void add_products(const Kernel& kernel, const DeviceRates& device, KernelWork& w
     return;
   }
   if (device.channels_first && math != Math::Fp32 && family_of(kernel) != KernelFamily::Product)
-    work.transposes = 2 *
-                      static_cast<double>((kernel.x.elements() + kernel.y.elements()) *
-                                          size_of(kernel.type)) /
-                      device.bytes_per_s;
+    work.transposes =
+        2 *
+        static_cast<double>((kernel.x.elements() + kernel.y.elements()) * size_of(kernel.type)) /
+        device.bytes_per_s;
   const double units = device.units;
-  const Rates rates{units,
-                    1 / units,
-                    units / device.rate(math),
-                    1 / device.bytes_per_s,
-                    tile_edge[index],
-                    prologue};
+  const Rates rates{
+      units,   1 / units, units / device.rate(math), 1 / device.bytes_per_s, tile_edge[index],
+      prologue};
   work.product = seconds_of(product_of(kernel, static_cast<double>(granule(math))), rates);
   if (math == Math::Fp32 && device.winograd && winograd_applies(kernel))
     work.winograd = seconds_of(winograd_product(kernel), rates);

@@ -9,8 +9,9 @@ namespace stratplan {
 
 std::string_view name_of(KernelFamily family) {
   constexpr std::array<std::string_view, kernel_family_count> names{
-      "conv_1x1", "conv_3x3", "conv_large", "conv_grouped", "conv_depthwise", "conv_3d", "product",
-      "normalization", "sample_normalization", "elementwise", "pooling", "update", "loss"};
+      "conv_1x1", "conv_3x3", "conv_large",    "conv_grouped",         "conv_depthwise",
+      "conv_3d",  "product",  "normalization", "sample_normalization", "elementwise",
+      "pooling",  "update",   "loss"};
   return names[static_cast<std::size_t>(family)];
 }
 

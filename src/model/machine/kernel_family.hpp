@@ -8,18 +8,18 @@
 namespace stratplan {
 
 enum class KernelFamily : int {
-  Convolution1x1,      ///< window of one position; a matrix product of positions and channels
-  Convolution3x3,      ///< windows of 2 to 4 positions along an axis
-  ConvolutionLarge,    ///< windows of 5 or more positions along an axis, or few input channels
-  ConvolutionGrouped,  ///< several groups, each with several input channels
+  Convolution1x1,        ///< window of one position; a matrix product of positions and channels
+  Convolution3x3,        ///< windows of 2 to 4 positions along an axis
+  ConvolutionLarge,      ///< windows of 5 or more positions along an axis, or few input channels
+  ConvolutionGrouped,    ///< several groups, each with several input channels
   ConvolutionDepthwise,  ///< one input channel per group
   Convolution3d,         ///< windows of several positions along the depth
   Product,               ///< fully connected: one window covers each sample
   Normalization,         ///< batch normalization
   SampleNormalization,   ///< layer, group and instance normalization
-  Elementwise,           ///< activations, sums and products of tensors, dropout, copies, conversions
-  Pooling,               ///< pooling, means, other reductions, resizing, rearrangements, softmax
-  Update,                ///< optimizers and running statistics
+  Elementwise,  ///< activations, sums and products of tensors, dropout, copies, conversions
+  Pooling,      ///< pooling, means, other reductions, resizing, rearrangements, softmax
+  Update,       ///< optimizers and running statistics
   Loss,
 };
 inline constexpr int kernel_family_count = static_cast<int>(KernelFamily::Loss) + 1;

@@ -36,8 +36,7 @@ Json read_software_document(const std::string& file) {
   if (like == document.end()) return document;
   const std::vector<std::string> names = shipped_software();
   const std::string name = like->get<std::string>();
-  if (std::find(names.begin(), names.end(), name) == names.end() ||
-      software_file(name) == file)
+  if (std::find(names.begin(), names.end(), name) == names.end() || software_file(name) == file)
     throw InputError(file, "/like",
                      fmt::format("unknown software{}; expected another one of {}",
                                  suggestion(name, names), fmt::join(names, ", ")));

@@ -2,7 +2,8 @@
 // predictions are of networks and devices that the fit did not see.
 //
 //   cmake --build build/bench --target calibrate
-//   build/bench/calibrate DATA NETWORKS [--write]
+//   build/bench/calibrate DATA NETWORKS [--write] [--residuals residuals.csv]
+//   tests/bench/calibration_report.py residuals.csv        # reports/calibration.md and its figures
 //
 // DATA is a folder of published measurements (published.hpp); NETWORKS holds the networks that
 // tests/bench/calibration_networks.py imported. With --write, machines/parts/kernels.json and its
@@ -43,10 +44,11 @@ void print_usable(const Published& published) {
 void print(const std::string& title, const std::vector<double>& errors) {
   const ErrorSummary found = summary_of(errors);
   if (found.rows == 0) return;
-  fmt::print("{:<64} {:>6} rows, median {:5.1f} %, bias {:+6.1f} %, {:5.1f} % within 20 %, {:5.1f} % "
-             "within 35 %\n",
-             title, found.rows, 100 * found.median, 100 * found.bias, 100 * found.within20,
-             100 * found.within35);
+  fmt::print(
+      "{:<64} {:>6} rows, median {:5.1f} %, bias {:+6.1f} %, {:5.1f} % within 20 %, {:5.1f} % "
+      "within 35 %\n",
+      title, found.rows, 100 * found.median, 100 * found.bias, 100 * found.within20,
+      100 * found.within35);
 }
 
 using Names = std::function<std::string(const Case&)>;
@@ -66,9 +68,8 @@ void print_by(const std::vector<Case>& cases, const std::vector<double>& errors,
   for (const Case& one : cases)
     if (filter(one)) names.insert(name(one));
   for (const std::string& of : names)
-    print("  " + of, selected(cases, errors, [&](const Case& one) {
-            return filter(one) && name(one) == of;
-          }));
+    print("  " + of,
+          selected(cases, errors, [&](const Case& one) { return filter(one) && name(one) == of; }));
 }
 
 /// The median over networks of the median error of each.
@@ -78,8 +79,7 @@ double median_of_networks(const std::vector<Case>& cases, const std::vector<doub
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (filter(cases[i])) by_network[cases[i].network].push_back(errors[i]);
   std::vector<double> medians;
-  for (const auto& [network, of] : by_network)
-    medians.push_back(std::log1p(summary_of(of).median));
+  for (const auto& [network, of] : by_network) medians.push_back(std::log1p(summary_of(of).median));
   return summary_of(medians).median;
 }
 
@@ -101,8 +101,56 @@ void print_figures(const std::string& how, const std::vector<Case>& cases,
              100 * median_of_networks(cases, errors, kept(step)));
 }
 
-void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit& fit,
-              bool verbose) {
+/// The family in which a case spends most of its time, as its first kernel says for kernels alone.
+std::string family_of(const Case& one) {
+  std::map<KernelFamily, double> work;
+  for (const Term& term : one.terms)
+    work[term.family] += term.count * std::max(term.work.product, term.work.traffic);
+  const auto most =
+      std::ranges::max_element(work, {}, [](const auto& entry) { return entry.second; });
+  return most == work.end() ? "none" : std::string(name_of(most->first));
+}
+
+void print_coverage(const std::vector<Case>& cases, const std::vector<double>& errors,
+                    const std::vector<double>& deviations, const Filter& filter) {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> groups;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!filter(cases[i])) continue;
+    for (const std::string& group : {std::string("all"), family_of(cases[i])}) {
+      groups[group].first.push_back(errors[i]);
+      groups[group].second.push_back(deviations[i]);
+    }
+  }
+  fmt::print("ranges from the 10th to the 90th percentile, networks left out\n");
+  for (const auto& [group, of] : groups) {
+    const Coverage found = coverage_of(of.first, of.second);
+    fmt::print("  {:<20} {:>6} rows, {:5.1f} % inside, high / low {:.2f}\n", group, of.first.size(),
+               100 * found.covered, found.width);
+  }
+}
+
+/// Writes one line for each case, for tests/bench/calibration_report.py.
+void write_residuals(const std::string& file, const std::vector<Case>& cases,
+                     const std::vector<double>& fitted, const std::vector<double>& networks,
+                     const std::vector<double>& devices, const std::vector<double>& deviations) {
+  std::string text =
+      "id,kind,network,device,precision,software,family,seconds,excluded,fitted,network_left_out,"
+      "device_left_out,deviation\n";
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& one = cases[i];
+    text +=
+        fmt::format("{},{},{},{},{},\"{}\",{},{:.6g},{:d},{:.4f},{:.4f},{:.4f},{:.4f}\n", one.id,
+                    is_kernel(one) ? "kernel"
+                    : one.training ? "training"
+                                   : "inference",
+                    one.network, one.device, name_of(one.math), one.software, family_of(one),
+                    one.seconds, one.excluded, fitted[i], networks[i], devices[i], deviations[i]);
+  }
+  write_file_atomically(file, text);
+}
+
+void validate(const ShareModel& model, const std::vector<Case>& cases, const FitResult& fit,
+              const std::string& residuals, bool verbose) {
   const auto trained = [](const Case& one) { return is_step(one) && !one.excluded; };
   const auto inferred = [](const Case& one) { return is_inference(one) && !one.excluded; };
   const auto of_kernel = [](const Case& one) { return is_kernel(one); };
@@ -116,6 +164,12 @@ void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit
   const std::vector<double> by_device =
       errors_left_out(model, cases, device, static_cast<int>(devices.size()), fit);
   print_figures("devices left out", cases, by_device);
+  print_coverage(cases, networks, stated_deviations(model, cases, fit), of_kernel);
+  print_coverage(cases, networks, stated_deviations(model, cases, fit), trained);
+  print_coverage(cases, networks, stated_deviations(model, cases, fit), inferred);
+  if (!residuals.empty())
+    write_residuals(residuals, cases, model.errors(fit.constants), networks, by_device,
+                    stated_deviations(model, cases, fit));
   if (!verbose) return;
   const Names by_software = [](const Case& one) {
     return fmt::format("{} {} {}", one.device, name_of(one.math), one.software);
@@ -142,12 +196,13 @@ void write(const std::string& file, const Json& document) {
 }
 
 int run(int argc, char** argv) {
-  std::string data, networks;
+  std::string data, networks, residuals;
   bool writes = false, verbose = false, validates = true;
   CLI::App app("Fits the shares of peak rates that kernels attain to published measurements");
   app.add_option("data", data, "folder of published measurements")->required();
   app.add_option("networks", networks, "folder of imported networks")->required();
   app.add_flag("--write", writes, "write machines/parts/kernels.json and its evidence");
+  app.add_option("--residuals", residuals, "write the error of every row to this file");
   app.add_flag("--verbose", verbose, "errors by network, device and software");
   app.add_flag("!--no-validation", validates, "leave the cross-validation out");
   CLI11_PARSE(app, argc, argv);
@@ -159,14 +214,14 @@ int run(int argc, char** argv) {
   const std::vector<Case> cases = cases_of(published);
   print_usable(published);
   const ShareModel model(cases);
-  const Fit fit = model.fit(model.weights());
+  const FitResult fit = model.fit(model.weights());
   fmt::print("{} cases, {} constants, misfit {:.1f}\n\n", cases.size(), model.constants().size(),
              fit.misfit);
   if (verbose)
     for (std::size_t i = 0; i < fit.constants.size(); ++i)
       fmt::print("{:<50} {:8.4g} +- {:.3f}\n", model.constants()[i].name,
                  std::exp(fit.constants[i]), fit.deviations[i]);
-  if (validates) validate(model, cases, fit, verbose);
+  if (validates) validate(model, cases, fit, residuals, verbose);
   if (!writes) return 0;
   const std::string folder = (data_folder("machines") / "parts").string();
   const std::string command = "build/bench/calibrate DATA NETWORKS --write";

@@ -223,8 +223,8 @@ std::optional<Kernel> convolution(const Row& row) {
   const auto& [depth, height, width] = kernel.windows();
   if (height.kernel < 1 || height.stride < 1 || width.kernel < 1 || width.stride < 1) return {};
   kernel.x = {whole(row, "batch"), whole(row, "c_in"), 1, whole(row, "h"), whole(row, "w")};
-  kernel.y = {whole(row, "batch"), whole(row, "c_out"), 1,
-              height.output_extent(whole(row, "h")), width.output_extent(whole(row, "w"))};
+  kernel.y = {whole(row, "batch"), whole(row, "c_out"), 1, height.output_extent(whole(row, "h")),
+              width.output_extent(whole(row, "w"))};
   if (kernel.x.elements() < 1 || kernel.y.elements() < 1) return {};
   return kernel;
 }
@@ -247,7 +247,7 @@ void read_kernels(const std::string& file, std::optional<Kernel> (*make)(const R
     std::optional<Kernel> kernel = make(row);
     const double seconds = number(row.at("time_ms")) * 1e-3;
     if (device == devices.end() || math == precisions.end() || !kernel || !(seconds > 0)) {
-      ++unusable[device == devices.end()     ? "a device of which nothing is described"
+      ++unusable[device == devices.end()    ? "a device of which nothing is described"
                  : math == precisions.end() ? "integers, or storage alone in 16 bits"
                                             : "a batch of products, no shape, or no time"];
       return;

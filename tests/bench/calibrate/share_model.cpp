@@ -17,6 +17,8 @@ namespace {
 /// Standard deviation of log(predicted / measured): of a network's step, and of a kernel alone.
 constexpr double network_noise = 0.08, kernel_noise = 0.2;
 constexpr double first_noise = 0.5;
+/// The largest share of a peak rate: what the largest tile attains with its loading.
+constexpr double most_share = 1.15;
 constexpr double tails = 3;  // degrees of freedom; many rows are other people's mistakes
 /// All repetitions of a group of kernels count at most as much as this many of them.
 constexpr double most_kernels = 200;
@@ -78,16 +80,16 @@ Case case_of(const NetworkRow& row, const Kernels::Counts& kernels) {
              .generation = device.generation,
              .software = row.software,
              .network = row.network,
-             .group = fmt::format("{} on {} in {}, {}", row.network, row.device,
-                                  name_of(row.math), static_cast<int>(row.timed)),
+             .group = fmt::format("{} on {} in {}, {}", row.network, row.device, name_of(row.math),
+                                  static_cast<int>(row.timed)),
              .math = row.math,
              .channels_first = row.channels_first,
              .training = row.timed != Timed::Inference,
              .excluded = !row.excluded.empty(),
              .seconds = row.seconds};
   for (const auto& [kernel, count] : kernels) {
-    found.terms.push_back({family_of(kernel), direction_of(kernel.kind),
-                           static_cast<double>(count), work_of(kernel, device)});
+    found.terms.push_back({family_of(kernel), direction_of(kernel.kind), static_cast<double>(count),
+                           work_of(kernel, device)});
     found.ops += count;
   }
   return found;
@@ -188,8 +190,7 @@ int ShareModel::factor(const Sum& sum) {
 ShareModel::Row ShareModel::row_of(const Case& of) {
   Row row;
   for (const Term& term : of.terms) {
-    const Cell found =
-        cell(of.generation, of.math, term.family, term.direction, of.channels_first);
+    const Cell found = cell(of.generation, of.math, term.family, term.direction, of.channels_first);
     row.factors.push_back({factor(found.product), factor(found.winograd), factor(found.bandwidth),
                            factor(found.transposes)});
   }
@@ -203,6 +204,7 @@ ShareModel::Row ShareModel::row_of(const Case& of) {
     row.host = factor({constant("host of " + of.software, std::log(1.2e-5), 0.7)});
   }
   row.whole = factor(whole);
+  row.fixed = factor({});
   return row;
 }
 
@@ -245,14 +247,37 @@ class Parts {
 
 }  // namespace
 
-Residuals ShareModel::residuals(const std::vector<double>& constants) const {
+std::vector<double> ShareModel::factors(const std::vector<double>& constants) const {
   std::vector<double> factors;
   for (const Sum& sum : sums_) {
     double logarithm = 0;
     for (const int index : sum) logarithm += constants[static_cast<std::size_t>(index)];
     factors.push_back(std::exp(logarithm));
   }
-  const auto value = [&](int factor) { return factors[static_cast<std::size_t>(factor)]; };
+  return factors;
+}
+
+std::vector<double> ShareModel::seconds(std::size_t index,
+                                        const std::vector<double>& constants) const {
+  const std::vector<double> all = factors(constants);
+  const auto value = [&](int factor) { return all[static_cast<std::size_t>(factor)]; };
+  std::vector<double> seconds;
+  for (std::size_t t = 0; t < cases_[index].terms.size(); ++t) {
+    const auto& [family, direction, count, work] = cases_[index].terms[t];
+    const Factors& of = rows_[index].factors[t];
+    const double direct = work.product * std::max(1 / most_share, value(of.product)),
+                 winograd = work.winograd > 0 ? work.winograd * value(of.winograd) : direct;
+    seconds.push_back(count *
+                      (std::max(std::min(direct, winograd), work.traffic * value(of.bandwidth)) +
+                       work.copies * value(of.bandwidth) + work.transposes * value(of.transposes) +
+                       work.launches * value(rows_[index].launch)));
+  }
+  return seconds;
+}
+
+Residuals ShareModel::residuals(const std::vector<double>& constants) const {
+  const std::vector<double> all = factors(constants);
+  const auto value = [&](int factor) { return all[static_cast<std::size_t>(factor)]; };
   Residuals result;
   Parts parts(sums_.size());
   for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -261,13 +286,18 @@ Residuals ShareModel::residuals(const std::vector<double>& constants) const {
     for (std::size_t t = 0; t < one.terms.size(); ++t) {
       const auto& [family, direction, count, work] = one.terms[t];
       const Factors& of = row.factors[t];
-      const double bandwidth = value(of.bandwidth), direct = work.product * value(of.product),
+      const bool at_peak = value(of.product) < 1 / most_share;
+      const double bandwidth = value(of.bandwidth),
+                   direct = work.product * (at_peak ? 1 / most_share : value(of.product)),
                    winograd = work.winograd > 0 ? work.winograd * value(of.winograd) : direct,
                    computing = std::min(direct, winograd);
       if (work.traffic * bandwidth > computing)
         parts.add(of.bandwidth, count * work.traffic * bandwidth);
       else
-        parts.add(winograd < direct ? of.winograd : of.product, count * computing);
+        parts.add(winograd < direct ? of.winograd
+                  : at_peak         ? row.fixed
+                                    : of.product,
+                  count * computing);
       parts.add(of.bandwidth, count * work.copies * bandwidth);
       parts.add(of.transposes, count * work.transposes * value(of.transposes));
       parts.add(row.launch, count * work.launches * value(row.launch));
@@ -315,15 +345,13 @@ std::vector<double> ShareModel::weights() const {
   return weights;
 }
 
-Fit ShareModel::fit(const std::vector<double>& weights, std::vector<double> start) const {
+FitResult ShareModel::fit(const std::vector<double>& weights, std::vector<double> start) const {
   FitProblem problem;
   for (const Constant& constant : constants_) {
     problem.prior.push_back(constant.prior);
     problem.deviation.push_back(constant.deviation);
   }
-  problem.residuals = [this](const std::vector<double>& constants) {
-    return residuals(constants);
-  };
+  problem.residuals = [this](const std::vector<double>& constants) { return residuals(constants); };
   problem.weights = weights;
   problem.tails = tails;
   if (start.empty()) {
@@ -341,7 +369,7 @@ double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 }  // namespace
 
-Json ShareModel::shares(const Fit& fit) const {
+Json ShareModel::shares(const FitResult& fit) const {
   ShareModel copy = *this;  // asking for a cell that no row has adds its constants
   const auto share = [&](const Sum& sum) {
     double logarithm = 0;
@@ -374,14 +402,21 @@ Json ShareModel::shares(const Fit& fit) const {
       bandwidth[name] = by_direction([&](Direction direction) {
         return copy.cell(generation, Math::Fp32, family, direction, false).bandwidth;
       });
-      if (has_layouts(family))
-        channels_first[name] = by_direction(
-            [&](Direction direction) { return Sum{copy.layout(family, direction)}; });
       if (family > KernelFamily::Product) continue;
-      for (const Math math : {Math::Fp32, Math::Tf32, Math::Fp16})
-        product[std::string(name_of(math))][name] = by_direction([&](Direction direction) {
+      for (const Math math : {Math::Fp32, Math::Tf32, Math::Fp16}) {
+        Json& shares = product[std::string(name_of(math))][name];
+        shares = by_direction([&](Direction direction) {
           return copy.cell(generation, math, family, direction, false).product;
         });
+        for (Json& one : shares) one = std::min(one.get<double>(), most_share);
+      }
+      if (!has_layouts(family)) continue;
+      channels_first[name] =
+          by_direction([&](Direction direction) { return Sum{copy.layout(family, direction)}; });
+      for (std::size_t d = 0; d < direction_count; ++d)
+        channels_first[name][d] =
+            std::min(channels_first[name][d].get<double>(),
+                     rounded(most_share / product["fp16"][name][d].get<double>()));
     }
     product["bf16"] = product["fp16"];
     const auto any = [&](Math math, Direction direction) {
@@ -403,7 +438,7 @@ Json ShareModel::shares(const Fit& fit) const {
   return document;
 }
 
-Json ShareModel::evidence(const Fit& fit, const std::string& command) const {
+Json ShareModel::evidence(const FitResult& fit, const std::string& command) const {
   std::map<std::string, std::vector<std::string>> rows;  // by group
   std::vector<std::set<std::string>> groups(constants_.size());
   const Residuals at_fit = residuals(fit.constants);
@@ -423,10 +458,9 @@ Json ShareModel::evidence(const Fit& fit, const std::string& command) const {
   for (std::size_t i = 0; i < constants_.size(); ++i) {
     Json from = Json::array();
     for (const std::string& group : groups[i]) from.push_back(numbers.at(group));
-    document["constants"][constants_[i].name] = {
-        {"factor", rounded(std::exp(fit.constants[i]))},
-        {"deviation", rounded(fit.deviations[i])},
-        {"groups", from}};
+    document["constants"][constants_[i].name] = {{"factor", rounded(std::exp(fit.constants[i]))},
+                                                 {"deviation", rounded(fit.deviations[i])},
+                                                 {"groups", from}};
   }
   return document;
 }

@@ -50,17 +50,19 @@ class ShareModel {
 
   const std::vector<Constant>& constants() const { return constants_; }
   /// Returns the fit to the cases whose weight is positive.
-  Fit fit(const std::vector<double>& weights, std::vector<double> start = {}) const;
+  FitResult fit(const std::vector<double>& weights, std::vector<double> start = {}) const;
   /// Returns log(predicted / measured) of every case. `of_device`: with the devices' own constants
   /// (false: as if nothing of the device had been measured).
   std::vector<double> errors(const std::vector<double>& constants) const;
+  /// Returns the seconds of each term of a case, its launches included.
+  std::vector<double> seconds(std::size_t index, const std::vector<double>& constants) const;
   /// Weights of the cases: one for a network, less for each of several repetitions.
   std::vector<double> weights() const;
 
   /// Returns machines/parts/kernels.json.
-  Json shares(const Fit& fit) const;
+  Json shares(const FitResult& fit) const;
   /// Returns each constant with its deviation, and the groups of rows that determine it.
-  Json evidence(const Fit& fit, const std::string& command) const;
+  Json evidence(const FitResult& fit, const std::string& command) const;
 
  private:
   /// Indices of the constants whose sum is the logarithm of a factor.
@@ -74,7 +76,7 @@ class ShareModel {
   };
   struct Row {
     std::vector<Factors> factors;  ///< by term
-    int launch = 0, host = 0, whole = 0;
+    int launch = 0, host = 0, whole = 0, fixed = 0;
   };
   int constant(const std::string& name, double prior, double deviation);
   int layout(KernelFamily family, Direction direction);
@@ -82,6 +84,7 @@ class ShareModel {
   Cell cell(const std::string& generation, Math math, KernelFamily family, Direction direction,
             bool channels_first);
   Row row_of(const Case& of);
+  std::vector<double> factors(const std::vector<double>& constants) const;
   Residuals residuals(const std::vector<double>& constants) const;
 
   const std::vector<Case>& cases_;

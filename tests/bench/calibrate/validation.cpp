@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/base/hash.hpp"
+#include "model/machine/error_model.hpp"
 
 namespace stratplan::calibration {
 namespace {
@@ -25,8 +26,8 @@ ErrorSummary summary_of(const std::vector<double>& errors) {
     sizes.push_back(std::abs(relative.back()));
   }
   const auto share = [&](double limit) {
-    return static_cast<double>(std::ranges::count_if(
-               sizes, [&](double size) { return size <= limit; })) /
+    return static_cast<double>(
+               std::ranges::count_if(sizes, [&](double size) { return size <= limit; })) /
            static_cast<double>(std::max<std::size_t>(1, sizes.size()));
   };
   return {errors.size(), median_of(sizes), median_of(relative), share(0.2), share(0.35)};
@@ -34,7 +35,7 @@ ErrorSummary summary_of(const std::vector<double>& errors) {
 
 std::vector<double> errors_left_out(const ShareModel& model, const std::vector<Case>& cases,
                                     const std::function<std::string(const Case&)>& name, int folds,
-                                    const Fit& start) {
+                                    const FitResult& start) {
   std::map<std::string, int> fold;
   for (const Case& one : cases) fold.try_emplace(name(one), 0);
   std::vector<std::pair<std::uint64_t, std::string>> order;
@@ -48,12 +49,46 @@ std::vector<double> errors_left_out(const ShareModel& model, const std::vector<C
     std::vector<double> weights = all;
     for (std::size_t i = 0; i < cases.size(); ++i)
       if (fold.at(name(cases[i])) == left_out) weights[i] = 0;
-    const std::vector<double> found =
-        model.errors(model.fit(weights, start.constants).constants);
+    const std::vector<double> found = model.errors(model.fit(weights, start.constants).constants);
     for (std::size_t i = 0; i < cases.size(); ++i)
       if (fold.at(name(cases[i])) == left_out) errors[i] = found[i];
   }
   return errors;
+}
+
+std::vector<double> stated_deviations(const ShareModel& model, const std::vector<Case>& cases,
+                                      const FitResult& fit) {
+  const ErrorModel& errors = error_model();
+  const auto square = [](double value) { return value * value; };
+  std::vector<double> deviations;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::vector<double> seconds = model.seconds(i, fit.constants);
+    std::array<double, kernel_family_count> by_family{};
+    double total = 0, kernels = 0;
+    for (std::size_t t = 0; t < seconds.size(); ++t) {
+      const auto family = static_cast<std::size_t>(cases[i].terms[t].family);
+      by_family[family] += seconds[t];
+      kernels += square(seconds[t] * errors.kernel[family]);
+      total += seconds[t];
+    }
+    double variance = square(errors.calibrated_device) + kernels / square(total);
+    for (std::size_t family = 0; family < kernel_family_count; ++family)
+      variance += square(by_family[family] / total * errors.family[family]);
+    deviations.push_back(std::sqrt(variance));
+  }
+  return deviations;
+}
+
+Coverage coverage_of(const std::vector<double>& errors, const std::vector<double>& deviations) {
+  constexpr double normal_p90 = 1.2816;
+  double covered = 0;
+  std::vector<double> widths;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    covered += std::abs(errors[i]) <= normal_p90 * deviations[i] ? 1 : 0;
+    widths.push_back(std::exp(2 * normal_p90 * deviations[i]));
+  }
+  return {covered / static_cast<double>(std::max<std::size_t>(1, errors.size())),
+          median_of(widths)};
 }
 
 }  // namespace stratplan::calibration

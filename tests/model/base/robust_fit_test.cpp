@@ -24,7 +24,7 @@ FitProblem line(std::vector<std::pair<double, double>> points, double prior_devi
 }
 
 TEST(RobustFit, FindsALineExactly) {
-  const Fit fit = robust_fit(line({{0, 1}, {1, 3}, {2, 5}, {3, 7}}, 1e6));
+  const FitResult fit = robust_fit(line({{0, 1}, {1, 3}, {2, 5}, {3, 7}}, 1e6));
   EXPECT_NEAR(fit.constants[0], 1, 1e-6);
   EXPECT_NEAR(fit.constants[1], 2, 1e-6);
 }
@@ -32,7 +32,7 @@ TEST(RobustFit, FindsALineExactly) {
 TEST(RobustFit, DeviationsAreThoseOfLinearRegression) {
   FitProblem problem = line({{-1, 0}, {0, 0}, {1, 0}, {2, 0}}, 1e6);
   problem.noise = 0.5;
-  const Fit fit = robust_fit(problem);
+  const FitResult fit = robust_fit(problem);
   // Inverse of [[4, 2], [2, 6]] times noise^2.
   EXPECT_NEAR(fit.deviations[0], 0.5 * std::sqrt(6.0 / 20), 1e-6);
   EXPECT_NEAR(fit.deviations[1], 0.5 * std::sqrt(4.0 / 20), 1e-6);
@@ -54,7 +54,7 @@ TEST(RobustFit, APointFarOffHardlyCounts) {
 TEST(RobustFit, WithoutDataTheConstantsKeepTheirPriors) {
   FitProblem problem = line({}, 0.3);
   problem.prior = {4, -2};
-  const Fit fit = robust_fit(problem);
+  const FitResult fit = robust_fit(problem);
   EXPECT_EQ(fit.constants, problem.prior);
   EXPECT_NEAR(fit.deviations[0], 0.3, 1e-12);
 }
@@ -73,7 +73,7 @@ TEST(RobustFit, AnExponentialLawIsFound) {
     }
     return residuals;
   };
-  const Fit fit = robust_fit(problem);
+  const FitResult fit = robust_fit(problem);
   EXPECT_NEAR(std::exp(fit.constants[0]), 0.25, 1e-3);
   EXPECT_NEAR(std::exp(fit.constants[1]), 30, 0.1);
 }
