@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "model/cost/memory.hpp"
 #include "model/cost/op_cost.hpp"
+#include "model/cost/simulator.hpp"
 #include "model/cost/transports.hpp"
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "planner/prediction.hpp"
@@ -51,11 +53,25 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
   return longest;
 }
 
-Prediction play(Plan& plan, const Network& network, const MachineProfile& machine) {
-  const std::vector<Program> programs = modelled_programs(plan, network);
-  plan.execution.implementations = fastest_implementations(programs, machine);
-  plan.execution.transports = fastest_transports(programs, machine);
-  return predict(programs, machine);
+/// A simulated step, with the programs to which its path leads.
+struct Played {
+  std::vector<Program> programs;
+  CriticalPath path;
+  Seconds step{};
+  Bytes memory{};
+};
+
+Played play(Plan& plan, const Network& network, const MachineProfile& machine) {
+  Played played{.programs = modelled_programs(plan, network)};
+  plan.execution.implementations = fastest_implementations(played.programs, machine);
+  plan.execution.transports = fastest_transports(played.programs, machine);
+  played.step = simulate(played.programs, machine, &played.path).total;
+  played.memory = peak_memory(played.programs, machine).total();
+  return played;
+}
+
+Prediction prediction_of(const Played& played, const MachineProfile& machine) {
+  return prediction_of(played.step, played.path, played.memory, machine);
 }
 
 }  // namespace
@@ -79,24 +95,22 @@ Prediction choose_execution(Plan& plan, const Network& network, const MachinePro
                             const std::optional<Bytes>& memory_limit, bool thorough) {
   const bool fixed = plan.execution.concurrent_streams || machine.hidden.value_or(0) == 0;
   const bool many = plan.ranks > most_ranks_of_their_own;
-  const auto fits = [&](const Prediction& prediction) {
-    return !memory_limit || prediction.memory <= *memory_limit;
-  };
+  const auto fits = [&](Bytes memory) { return !memory_limit || memory <= *memory_limit; };
   Plan beside = plan;
   beside.execution.concurrent_streams = true;
-  Prediction best = play(many && !fixed ? beside : plan, network, machine);
+  Prediction best = prediction_of(play(many && !fixed ? beside : plan, network, machine), machine);
   if (many && !fixed) {
     // The plan is assumed to be faster with concurrent streams. To simulate it both ways would take
     // too long, unless only the plan without them fits.
-    if (!fits(best)) return play(plan, network, machine);
+    if (!fits(best.memory)) return prediction_of(play(plan, network, machine), machine);
     plan.execution = beside.execution;
     if (!thorough) return best;
   }
-  if (fixed || !fits(best)) return best;
+  if (fixed || !fits(best.memory)) return best;
   const auto consider = [&] {
-    const Prediction prediction = play(beside, network, machine);
-    if (prediction.step >= best.step || !fits(prediction)) return;
-    best = prediction;
+    const Played played = play(beside, network, machine);
+    if (played.step >= best.step || !fits(played.memory)) return;
+    best = prediction_of(played, machine);
     plan.execution = beside.execution;
   };
   if (!many) consider();

@@ -9,7 +9,7 @@
 #include "model/base/system/shell.hpp"
 #include "model/base/text.hpp"
 #include "model/plan/timings.hpp"
-#include "report/objective.hpp"
+#include "report/choice.hpp"
 #include "report/ranges.hpp"
 
 namespace stratplan {

@@ -11,7 +11,6 @@
 #include "model/base/text.hpp"
 #include "model/network/onnx.hpp"
 #include "report/import_report.hpp"
-#include "report/operator_table.hpp"
 #include "runtime/io/safetensors.hpp"
 
 namespace stratplan {

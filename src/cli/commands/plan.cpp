@@ -19,14 +19,13 @@
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
+#include "report/choice.hpp"
 #include "report/input_report.hpp"
 #include "report/layers.hpp"
 #include "report/memory_report.hpp"
-#include "report/objective.hpp"
 #include "report/prediction.hpp"
 #include "report/ranges.hpp"
 #include "report/statistics_report.hpp"
-#include "report/tie_report.hpp"
 
 namespace stratplan {
 namespace {

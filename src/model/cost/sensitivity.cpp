@@ -15,17 +15,11 @@ namespace {
 
 using What = PathPart::What;
 
-/// The kernel of a part; of a load, the copy that stands for it.
-Kernel kernel_of(const PathPart& part) {
-  const auto* load = std::get_if<LoadOp>(&part.op->body);
-  return load ? load_kernel(*load) : *part.kernel;
-}
-
 /// Adds up the errors of parts.
 class Errors {
  public:
   Errors(const MachineProfile& machine, const ErrorModel& model, Seconds total)
-      : machine_(machine), model_(model), total_(total) {}
+      : machine_(machine), model_(model), total_(total), links_(machine.levels.size()) {}
 
   void add(const PathPart& part) {
     switch (part.what) {
@@ -33,13 +27,23 @@ class Errors {
       case What::Exchange:
       case What::Collective: return add_transfer(part);
       case What::Host: return add_host(part.seconds);
-      case What::Input: return add(ErrorKind::Input, machine_.name, part.seconds, model_.input);
+      case What::Input: input_ += part.seconds; return;
       case What::Waiting: return;
     }
   }
 
   Sensitivity take() {
     for (const KernelSum& sum : kernels_) add_errors(sum);
+    add(ErrorKind::Drift, machine_.name, drift_, model_.drift);
+    add(ErrorKind::Device, device(), device_, device_deviation(model_, machine_));
+    add(ErrorKind::Host, machine_.name, host_, model_.host);
+    add(ErrorKind::Input, machine_.name, input_, model_.input);
+    for (std::size_t family = 0; family < families_.size(); ++family)
+      add(ErrorKind::Family, std::string(name_of(static_cast<KernelFamily>(family))),
+          families_[family], model_.family[family]);
+    for (std::size_t level = 0; level < links_.size(); ++level)
+      add(ErrorKind::Link, fmt::format("{}, {}", machine_.name, machine_.levels[level].name),
+          links_[level], model_.link);
     return std::move(errors_);
   }
 
@@ -50,8 +54,9 @@ class Errors {
     Seconds seconds{};
   };
 
-  void add(ErrorKind kind, const std::string& name, Seconds seconds, double deviation) {
-    ErrorShare& error = errors_[{kind, name}];
+  void add(ErrorKind kind, std::string name, Seconds seconds, double deviation) {
+    if (seconds.value == 0) return;
+    ErrorShare& error = errors_[{kind, std::move(name)}];
     error.share += seconds / total_;
     error.deviation = deviation;
   }
@@ -72,17 +77,17 @@ class Errors {
   }
 
   void add_errors(const KernelSum& sum) {
-    const Kernel kernel = kernel_of(sum.part);
-    const KernelFamily family = family_of(kernel);
-    const auto index = static_cast<std::size_t>(family);
+    const auto* load = std::get_if<LoadOp>(&sum.part.op->body);
+    load ? add_errors(load_kernel(*load), sum) : add_errors(*sum.part.kernel, sum);
+  }
+
+  void add_errors(const Kernel& kernel, const KernelSum& sum) {
+    const auto family = static_cast<std::size_t>(family_of(kernel));
     const bool measured = sum.part.cost.tier <= Tier::Interpolated;
-    if (measured) add(ErrorKind::Drift, machine_.name, sum.seconds, model_.drift);
-    if (!measured || machine_.software.name != Software().name)
-      add(ErrorKind::Device, device(), sum.seconds, device_deviation(model_, machine_));
-    if (!measured)
-      add(ErrorKind::Family, std::string(name_of(family)), sum.seconds, model_.family[index]);
+    (measured ? drift_ : families_[family]) += sum.seconds;
+    if (!measured || machine_.software.name != Software().name) device_ += sum.seconds;
     add(ErrorKind::Kernel, kernel.key(), sum.seconds,
-        own_deviation(sum.part.cost, model_.kernel[index], model_.interpolated_kernel));
+        own_deviation(sum.part.cost, model_.kernel[family], model_.interpolated_kernel));
   }
 
   static double own_deviation(const OpCost& cost, double estimated, double interpolated) {
@@ -96,11 +101,7 @@ class Errors {
     const auto [level, name] = collective
                                    ? describe(*collective, *part.program)
                                    : describe(std::get<ExchangeOp>(part.op->body), *part.program);
-    if (part.cost.tier <= Tier::Interpolated)
-      add(ErrorKind::Drift, machine_.name, part.seconds, model_.drift);
-    else
-      add(ErrorKind::Link, fmt::format("{}, {}", machine_.name, machine_.levels[level].name),
-          part.seconds, model_.link);
+    (part.cost.tier <= Tier::Interpolated ? drift_ : links_[level]) += part.seconds;
     add(ErrorKind::Transfer, name, part.seconds,
         own_deviation(part.cost, model_.transfer, model_.interpolated_transfer));
   }
@@ -120,18 +121,16 @@ class Errors {
                                op.bytes().value)};
   }
 
-  Described describe(const ExchangeOp& op, const Program& program) const {
-    std::size_t level = machine_.levels.size() - 1;
+  Described describe(const ExchangeOp& op, const Program& program) {
+    std::vector<int> ranks{program.rank};
     Bytes bytes{};
-    const auto look = [&](const std::vector<Message>& messages) {
-      for (const Message& message : messages) {
-        level =
-            std::min(level, machine_.meeting_level({program.rank, message.peer}, program.ranks));
+    for (const auto* messages : {&op.sends, &op.receives})
+      for (const Message& message : *messages) {
+        ranks.push_back(message.peer);
         bytes += message.bytes;
       }
-    };
-    look(op.sends);
-    look(op.receives);
+    const std::size_t level =
+        machine_.levels.size() == 1 ? 0 : machine_.meeting_level(ranks, program.ranks);
     return {level, fmt::format("exchange {} {} {}", level, op.sends.size(), bytes.value)};
   }
 
@@ -142,14 +141,16 @@ class Errors {
 
   void add_host(Seconds seconds) {
     const bool measured = !machine_.assumed && machine_.step_overhead.samples > 0;
-    add(measured ? ErrorKind::Drift : ErrorKind::Host, machine_.name, seconds,
-        measured ? model_.drift : model_.host);
+    (measured ? drift_ : host_) += seconds;
   }
 
   const MachineProfile& machine_;
   const ErrorModel& model_;
   Seconds total_;
   Sensitivity errors_;
+  Seconds drift_{}, device_{}, host_{}, input_{};  ///< what each of these errors multiplies
+  std::array<Seconds, kernel_family_count> families_{};
+  std::vector<Seconds> links_;  ///< by level
   std::vector<KernelSum> kernels_;
   std::unordered_map<const Kernel*, std::size_t> place_;  ///< in kernels_
   std::optional<Topology> placement_;

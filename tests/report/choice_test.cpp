@@ -1,11 +1,11 @@
-#include "report/tie_report.hpp"
+#include "report/choice.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/small_cases.hpp"
 
-namespace stratplan::tie_report_test {
+namespace stratplan::choice_test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST(TieText, SaysNothingOfWhatNoMeasurementDecides) {
 }
 
 }  // namespace
-}  // namespace stratplan::tie_report_test
+}  // namespace stratplan::choice_test

@@ -1,13 +1,28 @@
-#include "report/tie_report.hpp"
+#include "report/choice.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/base/system/shell.hpp"
+#include "model/base/text.hpp"
 #include "report/ranges.hpp"
 
 namespace stratplan {
+
+std::string objective_text(const PlanningResult& result) {
+  if (result.objective.value == 0 && !result.optimal)
+    return "none, because the search found no plan within the limit; the recommended plan is the "
+           "best of the other plans tried";
+  const std::string proof = result.optimal ? "proven best"
+                            : std::isinf(result.gap)
+                                ? "no lower bound is known"
+                                : fmt::format("at most {:.2f} % above the least", 100 * result.gap);
+  return fmt::format("{} ms, the sum of the costs of layers and edges of \"{}\": {}",
+                     milliseconds(result.objective), result.searched_name, proof);
+}
+
 namespace {
 
 const Considered& find(const PlanningResult& result, const std::string& name) {
