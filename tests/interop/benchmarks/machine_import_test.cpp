@@ -231,6 +231,12 @@ TEST(MachineImport, RefusesRanksThatTheMachineLacks) {
         linear_law);
     EXPECT_THAT(message_of<InputError>([&] { written(text, row.base); }), HasSubstr(row.expected));
   }
+  // A latency of two seconds is no latency of a level.
+  const std::string slow = osu_output({"MPI Latency Test v5.0"}, [](std::int64_t) { return 2e6; });
+  EXPECT_THAT(message_of<InputError>([&] {
+                written(slow, "dgx-h100", {.traffic = {}, .ranks = Ranks{2, 1}});
+              }),
+              HasSubstr("the imported machine: at /levels/0/latency_seconds"));
   const std::string ring = nccl_output(
       {.program = "sendrecv_perf", .nodes = 2, .per_node = 8, .bus_factor = 1}, linear_law);
   EXPECT_THAT(message_of<InputError>([&] { written(ring, "dgx-h100"); }),
