@@ -62,7 +62,8 @@ struct Played {
 };
 
 Played play(Plan& plan, const Network& network, const MachineProfile& machine) {
-  Played played{.programs = modelled_programs(plan, network)};
+  Played played;
+  played.programs = modelled_programs(plan, network);
   plan.execution.implementations = fastest_implementations(played.programs, machine);
   plan.execution.transports = fastest_transports(played.programs, machine);
   played.step = simulate(played.programs, machine, &played.path).total;

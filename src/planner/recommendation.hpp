@@ -30,9 +30,9 @@ bool simpler(const Plan& a, const Plan& b);
 /// equal times, the usable one that `better` prefers is kept.
 std::vector<Considered> front_of(std::vector<const Considered*> considered);
 
-/// Sets `recommended`, `chosen`, `reranking`, `fastest_step` and `tie`. Requires at least one usable
-/// plan. Of the plans that tie with the fastest, the simplest is recommended; of equally simple
-/// ones, the one that `better` prefers. `ranks`: the number of ranks offered.
+/// Sets `recommended`, `chosen`, `reranking`, `fastest_step` and `tie`. Requires at least one
+/// usable plan. Of the plans that tie with the fastest, the simplest is recommended; of equally
+/// simple ones, the one that `better` prefers. `ranks`: the number of ranks offered.
 void recommend(PlanningResult& result, int ranks);
 
 }  // namespace stratplan

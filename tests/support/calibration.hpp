@@ -112,8 +112,7 @@ inline CalibrationCase calibration_case(const Figure& figure) {
 
 inline double predicted_seconds(const CalibrationCase& step) {
   double sum = 0;
-  for (const Kernel& kernel : step.kernels)
-    sum += estimate_kernel(kernel, step.device).value;
+  for (const Kernel& kernel : step.kernels) sum += estimate_kernel(kernel, step.device).value;
   return std::max(sum, step.figure.issue_seconds);
 }
 

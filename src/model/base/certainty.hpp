@@ -78,8 +78,8 @@ double deviation_of_ratio(const Sensitivity& a, const Sensitivity& b);
 ErrorKind largest_error(const Sensitivity& a, const Sensitivity& b);
 
 /// The probability that a value is less than another whose predicted value is `ratio` times as
-/// large. `deviation`: the standard deviation of the logarithm of their ratio. Without errors, equal
-/// values give 1/2.
+/// large. `deviation`: the standard deviation of the logarithm of their ratio. Without errors,
+/// equal values give 1/2.
 double probability_less(double ratio, double deviation);
 
 }  // namespace stratplan

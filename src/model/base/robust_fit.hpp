@@ -7,7 +7,8 @@
 
 namespace stratplan {
 
-/// Predicted minus measured values (of logarithms, as a rule), and how they depend on the constants.
+/// Predicted minus measured values (of logarithms, as a rule), and how they depend on the
+/// constants.
 struct Residuals {
   std::vector<double> values;
   /// by residual: pairs of a constant's index and the derivative; absent pairs are zero
@@ -16,8 +17,8 @@ struct Residuals {
 
 /// Minimizes, over the constants c,
 ///   sum of weight_i * rho(residual_i / noise) + sum of ((c_j - prior_j) / deviation_j)^2
-/// where rho(x) = x^2, or n * log(1 + x^2 / n) with n = `tails` > 0. The latter is the likelihood of
-/// Student's t distribution up to terms that do not matter: a row that is far off hardly counts
+/// where rho(x) = x^2, or n * log(1 + x^2 / n) with n = `tails` > 0. The latter is the likelihood
+/// of Student's t distribution up to terms that do not matter: a row that is far off hardly counts
 /// (K. Lange, R. Little, J. Taylor, JASA 84, 1989).
 struct FitProblem {
   std::vector<double> prior, deviation;  ///< by constant

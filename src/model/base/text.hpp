@@ -45,7 +45,8 @@ std::string counted(std::int64_t count, const std::string& noun);
 std::string first_of(const std::vector<std::string>& names);
 /// Returns the parts of a text between the separators: one more than there are separators.
 std::vector<std::string> split(const std::string& text, char separator);
-/// Returns the fields of a line of comma-separated values. A field in double quotes may hold commas.
+/// Returns the fields of a line of comma-separated values. A field in double quotes may hold
+/// commas.
 std::vector<std::string> comma_separated(const std::string& line);
 
 }  // namespace stratplan

@@ -22,8 +22,8 @@
 
 namespace stratplan {
 
-/// A kernel's work at the peak rates of its device, in seconds. KernelShares says what kernels of its
-/// family attain of these rates.
+/// A kernel's work at the peak rates of its device, in seconds. KernelShares says what kernels of
+/// its family attain of these rates.
 struct KernelWork {
   double product = 0;     ///< arithmetic, as tiles of an implicit matrix product
   double winograd = 0;    ///< arithmetic of Winograd's algorithm; 0: it does not apply

@@ -25,7 +25,8 @@ enum class KernelFamily : int {
 inline constexpr int kernel_family_count = static_cast<int>(KernelFamily::Loss) + 1;
 
 /// Returns "conv_1x1", "conv_3x3", "conv_large", "conv_grouped", "conv_depthwise", "conv_3d",
-/// "product", "normalization", "sample_normalization", "elementwise", "pooling", "update" or "loss".
+/// "product", "normalization", "sample_normalization", "elementwise", "pooling", "update" or
+/// "loss".
 std::string_view name_of(KernelFamily family);
 KernelFamily family_of(const Kernel& kernel);
 

@@ -35,8 +35,8 @@ struct KernelShares {
   }
 };
 
-/// Reads the shares of a generation, times the factor of the device if it has one. A generation that
-/// is not in the file has the shares of "other", which are the means over all generations.
+/// Reads the shares of a generation, times the factor of the device if it has one. A generation
+/// that is not in the file has the shares of "other", which are the means over all generations.
 /// `device`: a name in machines/parts/devices.json, or empty.
 KernelShares read_kernel_shares(const std::string& generation, const std::string& device);
 

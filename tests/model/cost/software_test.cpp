@@ -36,9 +36,8 @@ Program undivided(const Network& network, const Software& software) {
 }
 
 TEST(Software, ThatIsShippedReads) {
-  EXPECT_THAT(shipped_software(),
-              ElementsAre("mxnet", "pytorch-channels-last", "pytorch-cuda-graphs", "pytorch-eager",
-                          "stratplan"));
+  EXPECT_THAT(shipped_software(), ElementsAre("mxnet", "pytorch-channels-last",
+                                              "pytorch-cuda-graphs", "pytorch-eager", "stratplan"));
   for (const std::string& name : shipped_software()) EXPECT_EQ(read_software(name).name, name);
 }
 
