@@ -56,7 +56,7 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
 /// A simulated step, with the programs to which its path leads.
 struct Played {
   std::vector<Program> programs;
-  CriticalPath path;
+  CriticalPath path{};
   Seconds step{};
   Bytes memory{};
 };
