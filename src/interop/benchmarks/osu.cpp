@@ -86,14 +86,16 @@ class OsuReader {
     }
   }
 
-  /// "# OSU MPI Allreduce Latency Test v5.6.3"; with devices, the library is "MPI-CUDA".
+  /// "# OSU MPI Allreduce Latency Test v5.6.3"; with devices, the library is "MPI-CUDA". Some
+  /// versions do not state themselves.
   void read_title() {
     const std::vector<std::string>& words = lines_.words();
+    const bool versioned = words.back().starts_with('v');
     std::string title;
-    for (std::size_t i = 3; i + 1 < words.size(); ++i)
+    for (std::size_t i = 3; i + versioned < words.size(); ++i)
       title += (title.empty() ? "" : " ") + words[i];
     const auto test = std::ranges::find(osu_tests, title, &OsuTest::title);
-    if (test == osu_tests.end() || !words.back().starts_with('v'))
+    if (test == osu_tests.end())
       lines_.fail(fmt::format(
           "expected the output of osu_allreduce, osu_allgather, osu_reduce_scatter, osu_alltoall, "
           "osu_latency, osu_bw or osu_bibw, found \"{}\"",
@@ -102,7 +104,7 @@ class OsuReader {
     type_ = "MPI_FLOAT";  // of the versions that print no type
     columns_.clear();
     results_.library = shown(words[2]);
-    results_.version = shown(words.back().substr(1));
+    results_.version = versioned ? shown(words.back().substr(1)) : "";
     if (!request_.ranks)
       lines_.fail("the file does not say where its ranks ran; --nodes and --ranks-per-node say it");
     const int ranks = request_.ranks->count();
@@ -115,10 +117,12 @@ class OsuReader {
 
   void read_columns() {
     columns_ = titles_of(lines_.line());
-    const bool good =
-        columns_.size() >= 2 && columns_[0] == "Size" &&
-        (test_->rates ? columns_[1] == "Bandwidth(MB/s)"
-                      : columns_[1] == "Latency(us)" || columns_[1] == "AvgLatency(us)");
+    const auto second_is_one_of = [&](std::string_view usual, std::string_view other) {
+      return columns_[1] == usual || columns_[1] == other;
+    };
+    const bool good = columns_.size() >= 2 && columns_[0] == "Size" &&
+                      (test_->rates ? second_is_one_of("Bandwidth(MB/s)", "Bi-Bandwidth(MB/s)")
+                                    : second_is_one_of("AvgLatency(us)", "Latency(us)"));
     if (!good) lines_.fail(fmt::format("unknown columns \"{}\"", shown(lines_.line())));
   }
 

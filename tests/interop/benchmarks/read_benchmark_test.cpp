@@ -267,6 +267,18 @@ TEST(Osu, SaysWhatItMeasured) {
   EXPECT_EQ(results.library, "MPI");
 }
 
+TEST(Osu, OfOlderVersionsHasOtherTitles) {
+  const BenchmarkResults results = read(
+      "# OSU MPI-CUDA Bi-Directional Bandwidth Test\n"
+      "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
+      "# Size     Bi-Bandwidth (MB/s)\n1048576    20000.00\n",
+      {.traffic = {}, .ranks = Ranks{1, 2}});
+  ASSERT_EQ(results.rows.size(), 1U);
+  EXPECT_EQ(results.version, "");
+  EXPECT_EQ(results.library, "MPI-CUDA");
+  EXPECT_DOUBLE_EQ(results.rows[0].time.value, 2.0 * (1 << 20) / 20e9);
+}
+
 TEST(Osu, ThatIsWrongIsAnErrorOfOneLine) {
   const std::string good = osu_output({.full = true}, linear_law);
   struct Row {
@@ -280,6 +292,8 @@ TEST(Osu, ThatIsWrongIsAnErrorOfOneLine) {
                Ranks{2, 4}},
            Row{replaced(good, "Allreduce", "Ibcast"), ":2: expected the output of osu_allreduce"},
            Row{replaced(good, "v5.6.3", "5.6.3"), ":2: expected the output of osu_allreduce"},
+           Row{replaced(good, "# OSU MPI Allreduce Latency Test v5.6.3", "# OSU "),
+               ":2: expected the output of osu_allreduce"},
            Row{replaced(good, "Avg Latency(us)", "Avg Latency(ms)"), ":3: unknown columns"},
            Row{replaced(good, "1000\n", "1000 7\n"), ":4: expected a row of 5 fields, found 6"},
            Row{replaced(good, "20.00", "-20.0"), ":4: AvgLatency(us): expected a number from 0"},
