@@ -117,10 +117,8 @@ class GoogleBenchmarkReader {
       fail(pointer + "/threads",
            "expected 1; times of several threads of a benchmark are shares of their time");
     const bool aggregate = text(benchmark, "run_type", pointer, "iteration") == "aggregate";
-    // Versions before 1.5 have no run_name. Their aggregates' names end in the statistic.
-    const std::string name =
-        text(benchmark, benchmark.contains("run_name") ? "run_name" : "name", pointer);
-    Times& times = by_key[key_of(name, pointer)];
+    // The "name" of an aggregate ends in the statistic. Versions before 1.5 have no "run_name".
+    Times& times = by_key[key_of(text(benchmark, "run_name", pointer), pointer)];
     times.pointer = pointer;
     if (!aggregate) {
       times.repetitions.push_back(seconds(benchmark, pointer));

@@ -208,7 +208,7 @@ TEST(MachineImport, KeepsAllElseWithItsSources) {
 
 TEST(MachineImport, PutsKernelsUnderTheirKeys) {
   const BenchmarkResults results = results_of(
-      R"({"context": {}, "benchmarks": [{"name": "relu_forward e1024", "real_time": 3}]})");
+      R"({"context": {}, "benchmarks": [{"run_name": "relu_forward e1024", "real_time": 3}]})");
   const MachineProfile machine = written(std::vector{results}, "dgx-h100");
   EXPECT_DOUBLE_EQ(machine.kernels.at("relu_forward e1024").median.value, 3e-9);
   EXPECT_THAT(message_of<InputError>([&] {

@@ -329,7 +329,7 @@ const std::string google = R"({
      "run_name": "conv_forward n4 c64 f64 x1.8.8 y1.8.8 k1.3.3 pb0.1.1 pa0.1.1 bias/repeats:5",
      "run_type": "aggregate", "repetitions": 5, "aggregate_name": "stddev", "real_time": 0.1,
      "time_unit": "ms"},
-    {"name": "upsample_forward n1 c2 x1.2.2 y1.3.3 s1.3/2.3/2", "real_time": 7, "time_unit": "us"}
+    {"run_name": "upsample_forward n1 c2 x1.2.2 y1.3.3 s1.3/2.3/2", "real_time": 7, "time_unit": "us"}
   ]
 })";
 
@@ -357,6 +357,7 @@ TEST(GoogleBenchmark, ThatIsWrongIsAnErrorOfOneLine) {
   for (const auto& [from, to, expected] : {
            Row{"\"context\"", "\"contents\"", "expected the key \"context\""},
            Row{"\"benchmarks\"", "\"results\"", "expected a list \"benchmarks\""},
+           Row{"\"run_name\"", "\"its_name\"", "at /benchmarks/0: expected a text \"run_name\""},
            Row{"\"relu_forward e1024/real_time\",\n", "\"relu_forwards e1024\",\n",
                "at /benchmarks/0: expected the key of a kernel, found \"relu_forwards e1024\" (did "
                "you mean \"relu_forward\"?)"},
