@@ -45,7 +45,7 @@ TEST(Anchors, FindPlantedConstants) {
     const MachineProfile machine = read_machine(name, 1, 1, read_software("pytorch-eager"));
     std::vector<Anchor> anchors;
     for (const char* network : {"resnet18", "vgg16", "densenet121", "alexnet", "tiny", "hepcnn"})
-      for (const std::int64_t batch : {1, 64})
+      for (const std::int64_t batch : {1, 64, 256})
         anchors.push_back(planted(network, batch, machine, constants));
     const AnchorFit fit = fit_anchors(anchors, machine);
     EXPECT_NEAR(fit.after.contraction_factor, 1.5, 0.05) << name;

@@ -61,7 +61,7 @@ inline const std::vector<Figure>& published_figures() {
 }
 
 /// Inference in 16 bits.
-inline const std::vector<Figure>& held_out_figures() {
+inline const std::vector<Figure>& half_inference_figures() {
   static const std::string examples = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, PyTorch 21.03";
   const auto inference = [](std::int64_t batch, double images) {
     return Figure{examples, "v100-16",  "resnet50",   batch, static_cast<double>(batch) / images,

@@ -47,7 +47,7 @@ class Solver {
 
   FitResult run(std::vector<double> constants) {
     constexpr int most_steps = 60;
-    constexpr double enough = 1e-5;  // relative gain at which the fit ends
+    constexpr double enough = 1e-7;  // relative gain at which the fit ends
     double misfit = linearize(constants), damping = 1e-3;
     for (int step = 0; step < most_steps; ++step) {
       const auto [moved, lower] = improve(constants, misfit, damping);
