@@ -181,6 +181,7 @@ void read_networks(const std::string& file, bool training, const std::string& fo
     const Run run = run_of(row);
     const std::string source = index.at(row.at("network")).at("network").get<std::string>();
     NetworkRow found{.id = row.at("row_id"),
+                     .device = "",
                      .network = row.at("network"),
                      .source = source.ends_with(".json") ? folder + "/" + source : source,
                      .software = run.software,
@@ -188,7 +189,9 @@ void read_networks(const std::string& file, bool training, const std::string& fo
                      .channels_first = run.channels_first,
                      .math = precisions.at(row.at("precision")),
                      .batch = static_cast<std::int64_t>(number(row.at("batch_per_device"))),
+                     .input_size = {},
                      .timed = *timed_of(row, training),
+                     .seconds = 0,
                      .excluded = rule_against(row)};
     if (const auto device = devices.find(row.at("device")); device != devices.end())
       found.device = device->second;

@@ -86,7 +86,9 @@ Case case_of(const NetworkRow& row, const Kernels::Counts& kernels) {
              .channels_first = row.channels_first,
              .training = row.timed != Timed::Inference,
              .excluded = !row.excluded.empty(),
-             .seconds = row.seconds};
+             .seconds = row.seconds,
+             .terms = {},
+             .ops = 0};
   for (const auto& [kernel, count] : kernels) {
     found.terms.push_back({family_of(kernel), direction_of(kernel.kind), static_cast<double>(count),
                            work_of(kernel, device)});
@@ -107,6 +109,9 @@ Case case_of(const KernelRow& row) {
           .group = fmt::format("{} {} on {} in {}, {}", name_of(family), name_of(direction),
                                row.device, name_of(row.math), row.source),
           .math = row.math,
+          .channels_first = false,
+          .training = false,
+          .excluded = false,
           .seconds = row.seconds,
           .terms = {{family, direction, 1, work_of(row.kernel, device)}},
           .ops = 0};
