@@ -189,7 +189,7 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
 
 /// Returns "-21.3 %, -25 to -17". What both steps share cancels in the range.
 std::string change_text(const Prediction& step, const Prediction& before) {
-  const std::string text = signed_percent(step.step / before.step - 1);
+  std::string text = signed_percent(step.step / before.step - 1);
   const auto ratio = ratio_range(step, before);
   if (!ratio) return text;
   return fmt::format("{}, {:.0f} to {:.0f}", text, 100 * (ratio->low - 1), 100 * (ratio->high - 1));

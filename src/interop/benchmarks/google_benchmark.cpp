@@ -139,7 +139,7 @@ class GoogleBenchmarkReader {
 
   std::string key_of(const std::string& name, const std::string& pointer) const {
     static const std::vector<std::string> names = kernel_names();
-    const std::string key = without_suffixes(name);
+    std::string key = without_suffixes(name);
     const std::vector<std::string> words = split(key, ' ');
     if (std::ranges::find(names, words.front()) == names.end())
       fail(pointer, fmt::format("expected the key of a kernel, found \"{}\"{}", shown(name),

@@ -142,11 +142,11 @@ class Solver {
 
 }  // namespace
 
-FitResult robust_fit(const FitProblem& problem, std::vector<double> start) {
+FitResult robust_fit(const FitProblem& problem, const std::vector<double>& start) {
   SP_ASSERT(problem.prior.size() == problem.deviation.size() && problem.noise > 0,
             "{} priors, {} deviations, noise {}", problem.prior.size(), problem.deviation.size(),
             problem.noise);
-  return Solver(problem).run(start.empty() ? problem.prior : std::move(start));
+  return Solver(problem).run(start.empty() ? problem.prior : start);
 }
 
 }  // namespace stratplan

@@ -36,6 +36,6 @@ struct FitResult {
 
 /// Levenberg's and Marquardt's method with weights that are updated in each step, from `start` (the
 /// priors if it is empty). Requires positive deviations and noise.
-FitResult robust_fit(const FitProblem& problem, std::vector<double> start = {});
+FitResult robust_fit(const FitProblem& problem, const std::vector<double>& start = {});
 
 }  // namespace stratplan

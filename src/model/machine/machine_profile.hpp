@@ -88,9 +88,9 @@ struct DeviceRates {
   int vector_width = 0;
   /// dense peak rates, by Math; 0: none is stated, and rate() returns `flops_per_s`
   std::array<double, math_count> math_flops_per_s{};
-  Math math = Math::Fp32;  ///< the arithmetic that contractions use
-  std::string name{};      ///< the device's name in machines/parts
-  bool winograd = true;    ///< Software::winograd
+  Math math = Math::Fp32;       ///< the arithmetic that contractions use
+  std::string name{};           ///< the device's name in machines/parts
+  bool winograd = true;         ///< Software::winograd
   bool channels_first = false;  ///< Software::channels_first
   /// generation of the hardware (KernelShares); empty: not stated
   std::string generation{};

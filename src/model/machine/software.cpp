@@ -31,7 +31,7 @@ std::string software_file(const std::string& source) {
 
 /// Reads a document. It takes what it lacks from the shipped software that it is "like".
 Json read_software_document(const std::string& file) {
-  const Json document = read_document(file, "software");
+  Json document = read_document(file, "software");
   const auto like = document.find("like");
   if (like == document.end()) return document;
   const std::vector<std::string> names = shipped_software();

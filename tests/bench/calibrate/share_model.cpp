@@ -365,7 +365,7 @@ FitResult ShareModel::fit(const std::vector<double>& weights, std::vector<double
     start = robust_fit(problem).constants;
   }
   problem.noise = network_noise;
-  return robust_fit(problem, std::move(start));
+  return robust_fit(problem, start);
 }
 
 namespace {

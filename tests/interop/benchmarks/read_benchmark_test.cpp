@@ -329,7 +329,8 @@ const std::string google = R"({
      "run_name": "conv_forward n4 c64 f64 x1.8.8 y1.8.8 k1.3.3 pb0.1.1 pa0.1.1 bias/repeats:5",
      "run_type": "aggregate", "repetitions": 5, "aggregate_name": "stddev", "real_time": 0.1,
      "time_unit": "ms"},
-    {"run_name": "upsample_forward n1 c2 x1.2.2 y1.3.3 s1.3/2.3/2", "real_time": 7, "time_unit": "us"}
+    {"run_name": "upsample_forward n1 c2 x1.2.2 y1.3.3 s1.3/2.3/2", "real_time": 7,
+     "time_unit": "us"}
   ]
 })";
 
