@@ -88,16 +88,22 @@ inline bool follows_precision(const Kernel& kernel) {
          kernel.kind != KernelKind::BatchNormInference;
 }
 
+/// The program of one rank for a training step, or for the forward pass alone.
+inline Program program_alone(const std::string& source, const NetworkOverrides& overrides,
+                             const Execution& execution, bool training) {
+  Network network = read_network(source, overrides);
+  network.running_momentum = 0.1;
+  const LayerDecompositions alone(static_cast<std::size_t>(network.size()));
+  return training ? lower(network, alone, execution, 0)
+                  : lower_inference(network, alone, execution, 0);
+}
+
 inline CalibrationCase calibration_case(const Figure& figure) {
   NetworkOverrides overrides;
   overrides.batch = figure.batch;
-  Network network = read_network(figure.network, overrides);
-  network.running_momentum = 0.1;
-  const LayerDecompositions alone(static_cast<std::size_t>(network.size()));
   Execution execution;
   execution.fuse = figure.fused;
-  const Program program = figure.training ? lower(network, alone, execution, 0)
-                                          : lower_inference(network, alone, execution, 0);
+  const Program program = program_alone(figure.network, overrides, execution, figure.training);
   CalibrationCase result{figure, {}, {}};
   result.device = read_device(figure.device);
   result.device.math = figure.math;

@@ -351,8 +351,8 @@ Timeline Simulation::timeline() const {
   return result;
 }
 
-/// Of the partners that an exchange or a collective waits for, the one that arrives last; `place`
-/// itself if none is later.
+/// Returns the partner that arrives last at an exchange or a collective, or `place` itself if no
+/// partner arrives later.
 Place Simulation::last_to_arrive(Place place) {
   Place last = place;
   const auto consider = [&](Place other) {

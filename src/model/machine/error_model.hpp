@@ -11,9 +11,9 @@
 namespace stratplan {
 
 struct ErrorModel {
-  /// Of a device under one software, common to all its estimated kernels: where the user's own
-  /// steps gave the software's constants, where the device and the software are shipped ones, and
-  /// otherwise.
+  /// The error that all estimated kernels of a device have in common under one software. It is
+  /// `anchored` where the user's own steps gave the software's constants, `calibrated` where device
+  /// and software are shipped ones, and `data_sheet` otherwise.
   double anchored_device = 0, calibrated_device = 0, data_sheet_device = 0;
   std::array<double, kernel_family_count> family{};  ///< common to a family's estimated kernels
   std::array<double, kernel_family_count> kernel{};  ///< each estimated kernel alone, by family

@@ -7,9 +7,8 @@
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
-#include "model/partition/lowering/lower.hpp"
 #include "model/partition/program/contraction.hpp"
-#include "model/plan/plan.hpp"
+#include "support/calibration.hpp"
 
 namespace stratplan::calibration {
 namespace {
@@ -49,15 +48,11 @@ class Kernels {
     NetworkOverrides overrides;
     overrides.batch = row.batch;
     overrides.input_size = row.input_size;
-    Network network = read_network(row.source, overrides);
-    network.running_momentum = 0.1;
-    const LayerDecompositions alone(static_cast<std::size_t>(network.size()));
     Execution execution;
     execution.fuse = row.fused;
     if (row.math == Math::Fp16) execution.precision.activations = DataType::F16;
-    const Program program = row.timed == Timed::Inference
-                                ? lower_inference(network, alone, execution, 0)
-                                : lower(network, alone, execution, 0);
+    const Program program =
+        test::program_alone(row.source, overrides, execution, row.timed != Timed::Inference);
     Counts counts;
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body);
