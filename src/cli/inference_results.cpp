@@ -43,23 +43,22 @@ std::string file_in(const std::string& folder, std::string loss) {
 
 void print(const Evaluation& evaluation, const Plan& plan, bool json) {
   const std::vector<EvaluatedLoss>& losses = evaluation.losses;
-  const bool alone = losses.size() == 1;
-  const std::optional<double> accuracy = alone ? losses[0].accuracy : std::nullopt;
+  const EvaluatedLoss* only = losses.size() == 1 ? &losses[0] : nullptr;
   if (json) {
     Json document = {{"name", plan.name},
                      {"ranks", plan.ranks},
                      {"samples", evaluation.samples},
                      {"loss", evaluation.loss}};
-    if (accuracy) document["accuracy"] = *accuracy;
+    if (only && only->accuracy) document["accuracy"] = *only->accuracy;
     for (const EvaluatedLoss& loss : losses)
-      if (!alone) document["losses"].push_back(to_json(loss));
+      if (!only) document["losses"].push_back(to_json(loss));
     fmt::print("{}\n", document.dump());
   } else {
     fmt::print("loss      {:.6g} over {}\n", evaluation.loss,
                counted(evaluation.samples, "sample"));
-    if (accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *accuracy);
+    if (only && only->accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *only->accuracy);
     for (const EvaluatedLoss& loss : losses)
-      if (!alone)
+      if (!only)
         fmt::print("{}: loss {:.6g}{}\n", loss.name, loss.loss,
                    loss.accuracy ? fmt::format(", accuracy {:.2f} %", 100 * *loss.accuracy) : "");
   }

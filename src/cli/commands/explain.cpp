@@ -63,13 +63,13 @@ void explain_and_print(const ExplainOptions& options) {
   check_output(options.output);
   PlanAndNetwork planned = read_plan(options.plan);
   auto& [plan, network] = planned;
-  const std::optional<LayerIndex> layer =
-      options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
   const MachineProfile machine = read_machine_aloud(options.machine, plan, options.software);
   const auto others = static_cast<std::size_t>(options.others);
   const std::vector<BlockExplanation> blocks =
-      layer ? std::vector{explain_layer(plan, network, machine, *layer, others)}
-            : explain(plan, network, machine, others);
+      options.layer.empty()
+          ? explain(plan, network, machine, others)
+          : std::vector{explain_layer(plan, network, machine, layer_called(options.layer, network),
+                                      others)};
   Json document = {{"name", plan.name},
                    {"ranks", plan.ranks},
                    {"machine", machine.name},
@@ -80,7 +80,7 @@ void explain_and_print(const ExplainOptions& options) {
   if (options.json) {
     fmt::print("{}\n", document.dump());
   } else {
-    print(planned, blocks, layer.has_value());
+    print(planned, blocks, !options.layer.empty());
   }
 }
 
