@@ -160,6 +160,14 @@ void add_software(CLI::App& command, std::string& software, bool reads_plan) {
                   reads_plan ? "the plan's software" : "stratplan"));
 }
 
+void add_ideal(CLI::App& command, bool& ideal) {
+  command.add_flag(
+      "--ideal", ideal,
+      "machines with published rates: predict without what slows large jobs down. All "
+      "ranks are equally fast, kernels beside sums take no longer than alone, and large "
+      "networks lose no bandwidth");
+}
+
 Software software_of(const Plan& plan) {
   if (!is_shipped_software(plan.software))
     throw InputError("the plan", "/software",

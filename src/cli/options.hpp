@@ -49,6 +49,8 @@ void add_machine(CLI::App& command, std::string& machine);
 /// The option --software. Its default is the plan's software if the command reads a plan, else
 /// stratplan.
 void add_software(CLI::App& command, std::string& software, bool reads_plan);
+/// The option --ideal, for with_ideal_scaling().
+void add_ideal(CLI::App& command, bool& ideal);
 /// The software that a plan names. Throws InputError unless it is a shipped one.
 Software software_of(const Plan& plan);
 void add_json(CLI::App& command, bool& json);

@@ -36,6 +36,7 @@ struct PlanOptions {
   int ranks = 0;
   std::string machine = "local";
   std::string software = "stratplan";
+  bool ideal = false;
   std::string input;
   std::string memory;
   std::string uniform;
@@ -301,6 +302,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   planning.front = options.pareto;
   MachineProfile machine =
       read_machine_aloud(options.machine, options.ranks, planning.execution, software);
+  if (options.ideal) machine = with_ideal_scaling(std::move(machine));
   set_input(machine, options.input);
   check_output(options.output);
 
@@ -358,6 +360,7 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
   add_software(*command, options->software, false);
+  add_ideal(*command, options->ideal);
   add_input(*command, options->input);
   add_memory(*command, options->memory);
   options->execution.add(*command);

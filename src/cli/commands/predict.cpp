@@ -19,6 +19,7 @@ struct PredictOptions {
   std::string plan;
   std::string machine = "local";
   std::string software;
+  bool ideal = false;
   std::string input;
   bool json = false;
 };
@@ -90,6 +91,7 @@ collective: sums of gradients, statistics and partial results.
 void predict(const PredictOptions& options) {
   PlanAndNetwork planned = read_plan(options.plan);
   MachineProfile machine = read_machine_aloud(options.machine, planned.plan, options.software);
+  if (options.ideal) machine = with_ideal_scaling(std::move(machine));
   set_input(machine, options.input, planned.plan, options.plan);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   const std::optional<InputFindings> input =
@@ -117,6 +119,7 @@ void add_predict(CLI::App& program, const CommandLine&) {
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
   add_software(*command, options->software, true);
+  add_ideal(*command, options->ideal);
   add_input(*command, options->input);
   add_json(*command, options->json);
   command->footer(

@@ -24,6 +24,7 @@ struct ScaleOptions {
   std::string ranks;
   std::string machine = "local";
   std::string software = "stratplan";
+  bool ideal = false;
   std::string input;
   std::string memory;
   double samples_per_rank = 0;
@@ -131,7 +132,10 @@ void scale_and_print(const ScaleOptions& options) {
   std::vector<MachineProfile> machines = read_machines_aloud(
       options.machine, parse_ranks(options.ranks),
       {.precision = options.execution.precision.precision()}, read_software(options.software));
-  for (MachineProfile& machine : machines) set_input(machine, options.input);
+  for (MachineProfile& machine : machines) {
+    if (options.ideal) machine = with_ideal_scaling(std::move(machine));
+    set_input(machine, options.input);
+  }
   const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machines));
   Json document = {{"software", machines.front().software.name}, {"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
@@ -168,6 +172,7 @@ void add_scale(CLI::App& program, const CommandLine&) {
       ->required();
   add_machine(*command, options->machine);
   add_software(*command, options->software, false);
+  add_ideal(*command, options->ideal);
   add_input(*command, options->input);
   add_memory(*command, options->memory);
   options->execution.add(*command);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "model/base/assert.hpp"
@@ -26,6 +27,18 @@ double relative_error_of_median(std::span<const double> samples) {
   if (middle <= 0) return 0;
   const double deviation = (quantile(samples, 0.75) - quantile(samples, 0.25)) / 1.349;
   return 1.253 * deviation / std::sqrt(static_cast<double>(samples.size())) / middle;
+}
+
+double expected_maximum(int count) {
+  SP_ASSERT(count >= 1, "count={}", count);
+  if (count == 1) return 0;
+  const double above = 0.625 / (count + 0.25);  // what lies above the quantile
+  double x = std::sqrt(2 * std::log(static_cast<double>(count)));
+  for (int step = 0; step < 8; ++step) {  // Newton's method
+    const double density = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+    x += (0.5 * std::erfc(x / std::numbers::sqrt2) - above) / density;
+  }
+  return x;
 }
 
 }  // namespace stratplan

@@ -14,4 +14,9 @@ double median(std::span<const double> samples);
 /// as the interquartile range / 1.349, so that outliers do not count.
 double relative_error_of_median(std::span<const double> samples);
 
+/// Returns the expected maximum of `count` independent standard normal variables, by Blom's
+/// approximation: the quantile at (count - 0.375) / (count + 0.25). It is at most 0.03 off. Source:
+/// G. Blom, Statistical Estimates and Transformed Beta-Variables, Wiley, 1958. Requires count >= 1.
+double expected_maximum(int count);
+
 }  // namespace stratplan

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "model/base/assert.hpp"
+#include "model/cost/library_collective.hpp"
 
 namespace stratplan {
 
@@ -72,6 +73,8 @@ Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology
 Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
                             const Topology& placement, const MachineProfile& machine) {
   if (shape.size() == 1) return {0};
+  if (has_library_rates(shape, machine))
+    return estimate_by_library(op, bytes, shape, placement, machine);
   const Seconds at_once = flat(op, bytes, shape, placement, machine);
   std::size_t innermost = placement.size() - 1;
   while (shape.members[innermost] == 1) --innermost;

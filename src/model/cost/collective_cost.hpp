@@ -1,5 +1,6 @@
 #pragma once
-// The cost of a collective: from measured tables where they exist, else from the formulas of the
+// The cost of a collective: from measured tables where they exist, else as the communication
+// library takes it (library_collective.hpp) where one is described, else from the formulas of the
 // standard algorithms.
 //
 // Formulas with latency a per message, b seconds per byte between two ranks, c seconds per byte
@@ -35,8 +36,8 @@ namespace stratplan {
 /// one level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
                             const DeviceRates& device);
-/// The time of the fastest algorithm for a group over several levels. All ranks of the job form
-/// groups of this shape, and all groups communicate at the same time. `placement`:
+/// The time of the library, or of the fastest algorithm, for a group over several levels. All ranks
+/// of the job form groups of this shape, and all groups communicate at the same time. `placement`:
 /// MachineProfile::placement of the job.
 Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
                             const Topology& placement, const MachineProfile& machine);

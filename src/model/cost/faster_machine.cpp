@@ -47,11 +47,14 @@ void improve_links(MachineProfile& machine, Resource resource, double factor) {
   for (Level& level : machine.levels) {
     if (resource == Resource::Latency) {
       level.latency = level.latency / factor;
+      level.use.in_switch_hop = level.use.in_switch_hop / factor;
+      for (ProtocolRates& rates : level.use.protocols) rates.hop = rates.hop / factor;
     } else {
       level.bandwidth_bytes_per_s *= factor;
       level.shared_bytes_per_s *= factor;
     }
   }
+  if (resource == Resource::Latency) machine.library.call = machine.library.call / factor;
   improve(machine.one_way, resource, factor);
   improve(machine.both_ways, resource, factor);
   for (auto* tables : {&machine.collectives, &machine.exchanges})

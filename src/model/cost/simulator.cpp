@@ -132,6 +132,7 @@ class Simulation {
   void arrive_at_collective(Place place);
   void finish(Place place, Uncertain start);
   void check_finished() const;
+  Seconds stragglers() const;
   Timeline timeline() const;
   OpCost price(Place place);
   CriticalPath critical_path(Seconds total);
@@ -333,6 +334,20 @@ void Simulation::check_finished() const {
   SP_ASSERT(stuck.empty(), "deadlock{}", stuck);
 }
 
+/// The expected wait for the slowest of all ranks of the job, beyond what the spreads of measured
+/// kernels cause.
+Seconds Simulation::stragglers() const {
+  if (machine_.scaling == ScalingRates() || programs_.empty()) return {};
+  Seconds longest{};
+  for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
+    Seconds busy{};
+    for (std::size_t index = 0; index < states_[rank].size(); ++index)
+      if (!communicates(programs_[rank].ops[index])) busy += states_[rank][index].cost.seconds;
+    longest = std::max(longest, busy);
+  }
+  return longest * straggler_share(programs_.front().ranks, machine_.scaling);
+}
+
 Timeline Simulation::timeline() const {
   Timeline result;
   Uncertain total;
@@ -347,7 +362,7 @@ Timeline Simulation::timeline() const {
                      [](const Span& a, const Span& b) { return a.start < b.start; });
     total = &nodes == &states_.front() ? last : greater_of(total, last);
   }
-  result.total = Seconds{total.mean} + machine_.software.step;
+  result.total = Seconds{total.mean} + stragglers() + machine_.software.step;
   return result;
 }
 

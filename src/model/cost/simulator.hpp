@@ -16,6 +16,9 @@
 // expected maximum of their clocks. Source: C. E. Clark, The greatest of a finite set of random
 // variables, Operations Research 9(2), 1961.
 //
+// On machines with published rates, kernels have no measured spread. There the step is longer by
+// the expected wait for the slowest rank (MachineProfile::scaling).
+//
 // With MachineProfile::input, the first load of each rank waits for its data (input_cost.hpp).
 #include <vector>
 

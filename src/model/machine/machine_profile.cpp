@@ -277,6 +277,7 @@ Json to_json(const MachineProfile& machine) {
                       {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s}});
     if (level.shared_bytes_per_s > 0)
       levels.back()["shared_bytes_per_s"] = level.shared_bytes_per_s;
+    if (!level.link.empty()) levels.back()["link"] = level.link;
   }
   Json kernels = Json::object(), collectives = Json::object(), exchanges = Json::object();
   for (const auto& [key, measurement] : machine.kernels) kernels[key] = to_json(measurement);
@@ -316,7 +317,8 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
                               level.at("ranks").get<int>(),
                               {level.at("latency_seconds").get<double>()},
                               level.at("bandwidth_bytes_per_s").get<double>(),
-                              level.value("shared_bytes_per_s", 0.0)});
+                              level.value("shared_bytes_per_s", 0.0),
+                              level.value("link", std::string())});
   machine.device = device_from(document.at("device"));
   if (const auto math = document.find("math"); math != document.end())
     machine.device.math = math_of(math->get<std::string>());

@@ -14,7 +14,9 @@
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
 #include "model/machine/arithmetic.hpp"
+#include "model/machine/collective_rates.hpp"
 #include "model/machine/kernel_shares.hpp"
+#include "model/machine/scaling_rates.hpp"
 #include "model/machine/software.hpp"
 #include "model/machine/storage.hpp"
 #include "model/partition/process_grid.hpp"
@@ -71,6 +73,8 @@ struct Level {
   /// The joint bandwidth, in one direction, of all ranks of one group of the next level out of that
   /// group (a node's network interfaces). 0: each rank has its full bandwidth.
   double shared_bytes_per_s = 0;
+  std::string link{};  ///< its name in machines/parts/links.json; empty: not stated
+  LinkUse use{};       ///< of the link by MachineProfile::library
 };
 
 /// The rates of one rank's device, for the estimated tier.
@@ -143,12 +147,16 @@ struct MachineProfile {
   SizeTable both_ways;        ///< two ranks send each other one message of this size at once
   Measurement step_overhead;  ///< host time to issue one op
   /// share of a gradient sum's time that concurrent kernels can hide (0: none); nothing if not
-  /// measured
+  /// measured. On GPUs with published rates it follows from ScalingRates::beside_sums
   std::optional<double> hidden;
   std::vector<Interference>
       interference;  ///< emulated on one device, ascending by blocks; empty if not measured
   /// drift since the profile was measured; nothing if none was found, or none was looked for
   std::optional<Drift> drift;
+  /// how uneven ranks are, on machines with published rates; measured machines have spreads instead
+  ScalingRates scaling{};
+  /// the library that sums on GPUs with published rates, if the software names one
+  LibraryRates library{};
   /// what runs the plan; predictions are for this software on this machine
   Software software{};
   std::map<std::string, HostConstants> calibrated{};  ///< by Software::name

@@ -67,6 +67,9 @@ struct Software {
   std::map<KernelKind, int> update_passes{};
 
   // Sums of gradients.
+  /// GPUs with published rates: the communication library (machines/parts/collectives.json); empty:
+  /// collectives take the times of the standard algorithms
+  std::string library = "nccl";
   bool overlap = true;            ///< whether they go on beside kernels
   std::optional<Bytes> bucket{};  ///< Execution::bucket_bytes; nothing: the default
   /// Precision::gradient_sums where activations have 16 bits and the user states no other type
@@ -120,6 +123,11 @@ void set_constants(MachineProfile& machine, const HostConstants& constants);
 /// with its launches on GPUs of published rates. The machine's document may hold the constants of a
 /// software as they are on that machine (MachineProfile::calibrated), which replace the software's.
 MachineProfile with_software(MachineProfile machine, Software software);
+
+/// Returns the machine as it would be if all ranks were equally fast at all times, if kernels
+/// beside sums took no longer than alone, and if large networks lost no bandwidth. What was
+/// measured stays.
+MachineProfile with_ideal_scaling(MachineProfile machine);
 
 /// Returns the execution as this software runs it: with its fusions and buckets, and with its type
 /// of gradient sums unless `stated`.

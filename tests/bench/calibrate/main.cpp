@@ -17,6 +17,7 @@
 #include <map>
 #include <set>
 
+#include "bench/calibrate/collectives.hpp"
 #include "bench/calibrate/validation.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -157,12 +158,18 @@ void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit
   print_figures("fitted", cases, model.errors(fit.constants));
   const Names network = [](const Case& one) { return one.network.empty() ? one.id : one.network; };
   const Names device = [](const Case& one) { return one.device; };
-  const std::vector<double> networks = errors_left_out(model, cases, network, 10, fit);
+  const auto left_out = [&](const Names& name, std::size_t folds) {
+    std::vector<std::string> names;
+    for (const Case& one : cases) names.push_back(name(one));
+    return errors_left_out(names, folds, model.weights(), [&](const std::vector<double>& seen) {
+      return model.errors(model.fit(seen, fit.constants).constants);
+    });
+  };
+  const std::vector<double> networks = left_out(network, 10);
   print_figures("networks left out", cases, networks);
   std::set<std::string> devices;
   for (const Case& one : cases) devices.insert(one.device);
-  const std::vector<double> by_device =
-      errors_left_out(model, cases, device, static_cast<int>(devices.size()), fit);
+  const std::vector<double> by_device = left_out(device, devices.size());
   print_figures("devices left out", cases, by_device);
   print_coverage(cases, networks, stated_deviations(model, cases, fit), of_kernel);
   print_coverage(cases, networks, stated_deviations(model, cases, fit), trained);
@@ -190,9 +197,66 @@ void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit
   });
 }
 
+/// Prints how far off collectives are, of rows that the fit did not see: a tenth, and all rows of a
+/// system in turn.
+void validate(const CollectiveModel& model, const FitResult& fit, bool verbose) {
+  const std::vector<CollectiveRow>& rows = model.rows();
+  const std::vector<double> weights = model.weights(), fitted = model.errors(fit.constants);
+  const auto errors_with = [&](const std::vector<double>& seen) {
+    return model.errors(model.fit(seen, fit.constants).constants);
+  };
+  std::vector<std::string> ids, names;
+  for (const CollectiveRow& row : rows) {
+    ids.push_back(row.id);
+    names.push_back(row.system);
+  }
+  const std::vector<double> tenth = errors_left_out(ids, 10, weights, errors_with),
+                            systems = errors_left_out(names, names.size(), weights, errors_with);
+  const auto kept = [&](const std::vector<double>& errors, const std::string& system) {
+    std::vector<double> found;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (weights[i] > 0 && (system.empty() || rows[i].system == system))
+        found.push_back(errors[i]);
+    return found;
+  };
+  print("collectives, fitted", kept(fitted, ""));
+  print("collectives, a tenth left out", kept(tenth, ""));
+  print("collectives, systems left out", kept(systems, ""));
+  if (!verbose) return;
+  for (const std::string& system : std::set<std::string>(names.begin(), names.end())) {
+    print("  a tenth left out: " + system, kept(tenth, system));
+    print("  left out: " + system, kept(systems, system));
+  }
+}
+
+void print_usable(const CollectiveRows& read) {
+  for (const auto& [reason, rows] : read.unusable)
+    fmt::print("{:<22} {:>5} rows not usable: {}\n", "comm.csv", rows, reason);
+  std::map<std::string, int> rules;
+  for (const CollectiveRow& row : read.rows) ++rules[row.excluded];
+  fmt::print("{} usable collectives\n", read.rows.size());
+  for (const auto& [rule, rows] : rules)
+    if (!rule.empty())
+      fmt::print("{:>5} ({:.1f} %) excluded: {}\n", rows,
+                 100.0 * rows / static_cast<double>(read.rows.size()), rule);
+}
+
 void write(const std::string& file, const Json& document) {
   write_file_atomically(file, document.dump(1) + "\n");
   fmt::print("wrote {}\n", file);
+}
+
+void calibrate_collectives(const std::string& data, bool writes, bool validates, bool verbose) {
+  CollectiveRows read = read_collectives(data);
+  print_usable(read);
+  const CollectiveModel model(std::move(read.rows));
+  const FitResult fit = model.fit(model.weights());
+  if (validates) validate(model, fit, verbose);
+  if (!writes) return;
+  const std::string folder = (data_folder("machines") / "parts").string();
+  write(folder + "/collectives.json", model.libraries(fit));
+  write(folder + "/collectives.evidence.json",
+        model.evidence(fit, "build/bench/calibrate DATA --write"));
 }
 
 int run(int argc, char** argv) {
@@ -200,8 +264,10 @@ int run(int argc, char** argv) {
   bool writes = false, verbose = false, validates = true;
   CLI::App app("Fits the shares of peak rates that kernels attain to published measurements");
   app.add_option("data", data, "folder of published measurements")->required();
-  app.add_option("networks", networks, "folder of imported networks")->required();
-  app.add_flag("--write", writes, "write machines/parts/kernels.json and its evidence");
+  app.add_option("networks", networks,
+                 "folder of imported networks; without it, collectives alone are fitted");
+  app.add_flag("--write", writes,
+               "write machines/parts/collectives.json and kernels.json, and their evidence");
   app.add_option("--residuals", residuals, "write the error of every row to this file");
   app.add_flag("--verbose", verbose, "errors by network, device and software");
   app.add_flag("!--no-validation", validates, "leave the cross-validation out");
@@ -210,6 +276,8 @@ int run(int argc, char** argv) {
     fmt::print("skipped: {} is no folder; it would hold published measurements\n", data);
     return 77;
   }
+  calibrate_collectives(data, writes, validates, verbose);
+  if (networks.empty()) return 0;
   Published published = read_published(data, networks);
   const std::vector<Case> cases = cases_of(published);
   print_usable(published);

@@ -33,25 +33,23 @@ ErrorSummary summary_of(const std::vector<double>& errors) {
   return {errors.size(), median_of(sizes), median_of(relative), share(0.2), share(0.35)};
 }
 
-std::vector<double> errors_left_out(const ShareModel& model, const std::vector<Case>& cases,
-                                    const std::function<std::string(const Case&)>& name, int folds,
-                                    const FitResult& start) {
-  std::map<std::string, int> fold;
-  for (const Case& one : cases) fold.try_emplace(name(one), 0);
+std::vector<double> errors_left_out(
+    const std::vector<std::string>& names, std::size_t folds, const std::vector<double>& weights,
+    const std::function<std::vector<double>(const std::vector<double>& weights)>& errors_with) {
+  std::map<std::string, std::size_t> fold;
+  for (const std::string& name : names) fold.try_emplace(name, 0);
   std::vector<std::pair<std::uint64_t, std::string>> order;
   for (const auto& [of, unused] : fold) order.emplace_back(Fnv1a().add_bytes(of).value(), of);
   std::sort(order.begin(), order.end());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    fold[order[i].second] = static_cast<int>(i % static_cast<std::size_t>(folds));
-  const std::vector<double> all = model.weights();
-  std::vector<double> errors(cases.size());
-  for (int left_out = 0; left_out < folds; ++left_out) {
-    std::vector<double> weights = all;
-    for (std::size_t i = 0; i < cases.size(); ++i)
-      if (fold.at(name(cases[i])) == left_out) weights[i] = 0;
-    const std::vector<double> found = model.errors(model.fit(weights, start.constants).constants);
-    for (std::size_t i = 0; i < cases.size(); ++i)
-      if (fold.at(name(cases[i])) == left_out) errors[i] = found[i];
+  for (std::size_t i = 0; i < order.size(); ++i) fold[order[i].second] = i % folds;
+  std::vector<double> errors(names.size());
+  for (std::size_t left_out = 0; left_out < std::min(folds, order.size()); ++left_out) {
+    std::vector<double> seen = weights;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (fold.at(names[i]) == left_out) seen[i] = 0;
+    const std::vector<double> found = errors_with(seen);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (fold.at(names[i]) == left_out) errors[i] = found[i];
   }
   return errors;
 }

@@ -18,11 +18,12 @@ struct ErrorSummary {
 };
 ErrorSummary summary_of(const std::vector<double>& errors);
 
-/// Returns log(predicted / measured) of every case, each from a fit that saw no case with the same
+/// Returns log(predicted / measured) of every row, each from a fit that saw no row with the same
 /// name. The names are dealt out to `folds` fits, in an order that depends on nothing but them.
-std::vector<double> errors_left_out(const ShareModel& model, const std::vector<Case>& cases,
-                                    const std::function<std::string(const Case&)>& name, int folds,
-                                    const FitResult& start);
+/// `errors_with`: fits with these weights, and returns the errors of all rows.
+std::vector<double> errors_left_out(
+    const std::vector<std::string>& names, std::size_t folds, const std::vector<double>& weights,
+    const std::function<std::vector<double>(const std::vector<double>& weights)>& errors_with);
 
 /// Standard deviations of log(predicted / measured) that the error model states for the cases: one
 /// for the device, one for each family, one for each kernel (machine/error_model.hpp).

@@ -36,7 +36,7 @@ Program undivided(const Network& network, const Software& software) {
 }
 
 TEST(Software, ThatIsShippedReads) {
-  EXPECT_THAT(shipped_software(), ElementsAre("mxnet", "pytorch-channels-last",
+  EXPECT_THAT(shipped_software(), ElementsAre("chainermn", "mxnet", "pytorch-channels-last",
                                               "pytorch-cuda-graphs", "pytorch-eager", "stratplan"));
   for (const std::string& name : shipped_software()) EXPECT_EQ(read_software(name).name, name);
 }
@@ -65,12 +65,14 @@ TEST(Software, ThatIsWrongIsAnErrorOfOneLine) {
                "/memory/in_place: unknown kind of kernel \"relu\""},
            Row{R"({"schema_version": 1, "name": "mine", "kernels": {"update_passes": {"adm": 3}}})",
                "/kernels/update_passes: unknown kind of update \"adm\" (did you mean \"adam\"?)"},
+           Row{R"({"schema_version": 1, "name": "mine", "sums": {"library": "nccl2"}})",
+               "/sums/library: unknown communication library (did you mean \"nccl\"?)"},
            Row{R"({"schema_version": 1, "name": "mine", "dimensions": ["X"]})", "/dimensions/0"},
        })
     EXPECT_THAT(message(content), HasSubstr(expected)) << content;
   EXPECT_EQ(message_of<InputError>([] { read_software("pytorch-eagre"); }),
             "pytorch-eagre: unknown software (did you mean \"pytorch-eager\"?); expected a file or "
-            "one of mxnet, pytorch-channels-last, pytorch-cuda-graphs, pytorch-eager, "
+            "one of chainermn, mxnet, pytorch-channels-last, pytorch-cuda-graphs, pytorch-eager, "
             "stratplan");
 }
 

@@ -1,6 +1,7 @@
 #include "model/partition/program/group_shape.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,9 +17,11 @@ std::string collective_key(Collective op, DataType type, const GroupShape& shape
                            std::size_t levels) {
   std::size_t level = 0;
   while (level + 1 < levels && shape.members[level] == 1) ++level;
-  std::string members = std::to_string(shape.members[level]);
-  while (++level < levels) members += "x" + std::to_string(shape.members[level]);
-  return fmt::format("{} {} {}", name_of(op), name_of(type), members);
+  const auto first = shape.members.begin();
+  return fmt::format(
+      "{} {} {}", name_of(op), name_of(type),
+      fmt::join(first + static_cast<std::ptrdiff_t>(level),
+                first + static_cast<std::ptrdiff_t>(std::max(levels, level + 1)), "x"));
 }
 
 GroupShape shape_of(const std::vector<int>& group, const Topology& placement) {

@@ -1,0 +1,381 @@
+#include "bench/calibrate/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "bench/calibrate/tables.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/cost/collective_cost.hpp"
+#include "model/machine/scaling_rates.hpp"
+
+namespace stratplan::calibration {
+namespace {
+
+/// ChainerMN is known by long sums alone, which show one protocol.
+std::vector<std::string> protocols_of(const std::string& library) {
+  if (library == "chainermn") return {"Simple"};
+  return {"LL", "LL128", "Simple"};
+}
+
+/// A machine of comm.csv: by the beginning of its name and of its device's.
+struct System {
+  const char *machine, *device;
+  const char* inner;
+  double inner_links;
+  const char* outer;
+  double outer_links;
+};
+
+/// The devices of the boxes with a Titan X Pascal or a 1080 Ti reach each other at 12 GB/s, those
+/// of the others at half of it, although the source describes both alike.
+const System systems[] = {
+    {"KNL", "", "", 0, "omnipath", 1},
+    {"PCIe box", "1080Ti", "pcie3", 1, "fdr", 1},
+    {"PCIe box", "TitanX-Pascal", "pcie3", 1, "fdr", 1},
+    {"PCIe box", "", "pcie3", 0.5, "fdr", 1},
+    {"AWS p4de", "", "nvlink3", 12, "efa100", 4},
+    {"AWS p5", "", "nvlink4", 18, "efa200", 16},
+    {"CoreWeave", "", "nvlink4", 18, "ndr400", 8},
+    {"OCI", "", "nvlink4", 18, "roce400", 8},
+    {"CSCS Alps", "", "nvlink4", 6, "slingshot11", 4},
+    {"8x H200", "", "nvlink4", 18, "", 0},
+    {"8-GPU NVSwitch", "H200", "nvlink4", 18, "", 0},
+    {"8-GPU NVSwitch", "B200", "nvlink5", 18, "", 0},
+    {"1 node, 8x B200", "", "nvlink5", 18, "", 0},
+    {"4 nodes, 8x B200", "", "nvlink5", 18, "efa400", 8},
+    {"Azure", "", "nvlink3", 12, "", 0},
+    {"8x A100", "", "nvlink3", 12, "", 0},
+    {"2 nodes x 1 V100", "", "", 0, "ethernet10", 1},
+    {"1 node, 4 of 8 RTX 4090", "", "pcie4", 1, "", 0},
+};
+
+const System* system_of(const Row& row) {
+  for (const System& system : systems)
+    if (row.at("machine").starts_with(system.machine) &&
+        row.at("device").starts_with(system.device))
+      return &system;
+  return nullptr;
+}
+
+std::string library_of(const std::string& published) {
+  if (contains(published, "NCCL 2.0")) return "nccl-2.0";
+  if (contains(published, "NCCL")) return "nccl";
+  return contains(published, "MLSL") ? "mlsl" : "";
+}
+
+std::optional<Collective> operation(const std::string& name) {
+  if (name == "all_reduce") return Collective::AllReduce;
+  if (name == "all_gather") return Collective::AllGather;
+  if (name == "reduce_scatter") return Collective::ReduceScatter;
+  return std::nullopt;
+}
+
+/// Rules that leave usable rows out of the fit. They were written before the first fit.
+std::string rule_against(const Row& row) {
+  if (!row.at("flag").empty()) return "flagged: " + row.at("flag").substr(0, 22);
+  const std::string& note = row.at("note");
+  if (contains(note, "(*)")) return "run without the network's own library";
+  if (contains(note, "disabled") ||
+      (row.at("op") == "all_reduce" && contains(note, "m Ring;") && !contains(note, "default")))
+    return "an algorithm that was forced by hand";
+  return "";
+}
+
+/// ABCI's training steps without overlap (Kahira et al.): seconds at this number of GPUs. What a
+/// step takes beyond a step on one GPU, and beyond the wait for the slowest, is the sum of all
+/// gradients.
+struct PublishedStep {
+  const char* network;
+  int gpus;
+  double seconds;
+};
+constexpr double vgg16_alone = .261, resnet50_alone = .183;
+constexpr std::int64_t vgg16_bytes = 138'357'544 * 4, resnet50_bytes = 25'557'032 * 4;
+const PublishedStep published_sums[] = {
+    {"VGG-16", 4, .314},       {"VGG-16", 8, .453},     {"VGG-16", 16, .454},
+    {"VGG-16", 32, .473},      {"VGG-16", 64, .477},    {"VGG-16", 128, .486},
+    {"VGG-16", 256, .499},     {"VGG-16", 512, .542},   {"ResNet-50", 4, .189},
+    {"ResNet-50", 8, .208},    {"ResNet-50", 16, .203}, {"ResNet-50", 32, .211},
+    {"ResNet-50", 1024, .235},
+};
+
+CollectiveRow abci_row(const PublishedStep& step) {
+  const bool vgg = std::string(step.network) == "VGG-16";
+  const double alone = vgg ? vgg16_alone : resnet50_alone;
+  CollectiveRow row{
+      .id = fmt::format("published.md section 6: {}, {} GPUs", step.network, step.gpus),
+      .system = "ABCI",
+      .library = "chainermn",
+      .bytes = {vgg ? vgg16_bytes : resnet50_bytes},
+      .nodes = step.gpus / 4,
+      .per_node = 4,
+      .inner = "nvlink2",
+      .outer = "edr",
+      .inner_links = 2,
+      .outer_links = 2};
+  row.seconds = step.seconds - alone * (1 + straggler_share(step.gpus, scaling_rates()));
+  return row;
+}
+
+MachineProfile machine_of(const CollectiveRow& row) {
+  static const Json links = read_json_file((data_folder("machines") / "parts/links.json").string());
+  const auto level = [&](const char* name, int ranks, const std::string& link, double number) {
+    const double one =
+        link.empty() ? 1e9 : links.at(link).at("bandwidth_bytes_per_s").get<double>();
+    const bool network = std::string_view(name) == "node";
+    return Level{name, ranks, {}, network ? one : number * one, network ? number * one : 0, link};
+  };
+  MachineProfile machine;
+  machine.device.bytes_per_s = 1e12;
+  machine.levels = {level("node", row.nodes, row.outer, row.outer_links),
+                    level("gpu", row.per_node, row.inner, row.inner_links)};
+  return machine;
+}
+
+std::string class_of(const std::string& link) {
+  static const Json links = read_json_file((data_folder("machines") / "parts/links.json").string());
+  return links.at(link).at("class").get<std::string>();
+}
+
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+}  // namespace
+
+CollectiveRows read_collectives(const std::string& folder) {
+  CollectiveRows read;
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> seen;
+  for_each_row(folder + "/comm.csv", [&](const Row& row) {
+    const auto op = operation(row.at("op"));
+    const System* system = system_of(row);
+    const std::string library = library_of(row.at("library"));
+    const double seconds = number(row.at("time_us")) * 1e-6;
+    const int ranks = static_cast<int>(number(row.at("ranks"))),
+              nodes = static_cast<int>(number(row.at("nodes")));
+    const std::string reason = !op               ? "messages, and operations that plans do not use"
+                               : library.empty() ? "a library that no software here uses"
+                               : !system         ? "links that are not described"
+                               : seconds <= 0    ? "no time"
+                               : nodes * ranks == 0 ? "no number of ranks"
+                                                    : "";
+    if (!reason.empty()) {
+      ++read.unusable[reason];
+      return;
+    }
+    CollectiveRow one{.id = row.at("row_id"),
+                      .system = row.at("machine").substr(0, 24),
+                      .library = library,
+                      .op = *op,
+                      .bytes = {static_cast<std::int64_t>(number(row.at("bytes")))},
+                      .nodes = nodes,
+                      .per_node = ranks / nodes,
+                      .inner = system->inner,
+                      .outer = nodes > 1 ? system->outer : "",
+                      .inner_links = system->inner_links,
+                      .outer_links = system->outer_links,
+                      .seconds = seconds,
+                      .excluded = rule_against(row)};
+    if (one.per_node == 1) one.inner.clear();
+    if (one.excluded.empty() &&
+        !seen.insert({row.at("device"), row.at("op"), row.at("bytes"), row.at("time_us")}).second)
+      one.excluded = "equal to another row of the same device";
+    read.rows.push_back(std::move(one));
+  });
+  for (const PublishedStep& step : published_sums) read.rows.push_back(abci_row(step));
+  return read;
+}
+
+int CollectiveModel::add(const std::string& name, double prior, double deviation) {
+  const auto [found, fresh] = index_.try_emplace(name, static_cast<int>(constants_.size()));
+  if (fresh) constants_.push_back({name, std::log(prior), deviation});
+  return found->second;
+}
+
+/// Priors: NCCL's own cost model (src/graph/tuning.cc), microseconds per hop of a ring. It lets LL
+/// have a quarter of the bandwidth and LL128 0.92.
+void CollectiveModel::add_link(const std::string& library, const std::string& link) {
+  const std::string of = class_of(link);
+  struct Prior {
+    double share, nvlink, pcie, network;
+  };
+  const std::map<std::string, Prior> priors{{"LL", {.25, .6e-6, 1e-6, 2.7e-6}},
+                                            {"LL128", {.92, 1.9e-6, 2.5e-6, 4e-6}},
+                                            {"Simple", {1, 3.4e-6, 5.7e-6, 14e-6}}};
+  for (const std::string& protocol : protocols_of(library)) {
+    const Prior& prior = priors.at(protocol);
+    const double hop = of == "nvlink" ? prior.nvlink : of == "pcie" ? prior.pcie : prior.network;
+    add(fmt::format("{} {} {} hop", library, of, protocol), hop, 1);
+    add(fmt::format("{} {} {} hop", library, link, protocol), 1, 0.5);
+    add(fmt::format("{} {} {} share", library, of, protocol), prior.share, 1);
+    add(fmt::format("{} {} {} share", library, link, protocol), 1, 0.2);
+  }
+  if (library == "nccl" && (link == "nvlink4" || link == "nvlink5")) {
+    add("nccl switch share", 0.8, 0.3);
+    add("nccl switch hop", 20e-6, 1);
+  }
+}
+
+CollectiveModel::CollectiveModel(std::vector<CollectiveRow> rows) : rows_(std::move(rows)) {
+  for (const CollectiveRow& row : rows_) {
+    add(row.library + " call", 1e-5, 1);
+    if (row.library == "nccl") add(row.library + " trees", 0.9, 0.1);
+    add(row.library + " congestion", 0.03, 1);
+    if (!row.inner.empty()) add_link(row.library, row.inner);
+    if (!row.outer.empty()) add_link(row.library, row.outer);
+  }
+  for (const CollectiveRow& row : rows_) {
+    std::vector<int>& used = used_.emplace_back();
+    for (const auto& [name, index] : index_)
+      for (const std::string& link : {row.inner, row.outer})
+        if (name == row.library + " call" || name == row.library + " trees" ||
+            name == row.library + " congestion" ||
+            (row.library == "nccl" && name.starts_with("nccl switch")) ||
+            (!link.empty() && (name.starts_with(row.library + " " + link + " ") ||
+                               name.starts_with(row.library + " " + class_of(link) + " ")))) {
+          used.push_back(index);
+          break;
+        }
+  }
+}
+
+double CollectiveModel::value(const std::vector<double>& constants, const std::string& name) const {
+  return std::exp(constants[static_cast<std::size_t>(index_.at(name))]);
+}
+
+LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::string& library,
+                             const std::string& link) const {
+  const bool of_class = link == "nvlink" || link == "pcie" || link == "network";
+  const std::string general = of_class ? link : class_of(link);
+  LinkUse use;
+  for (const std::string& protocol : protocols_of(library)) {
+    const auto constant = [&](const char* what) {
+      const double own =
+          of_class ? 1
+                   : value(constants, fmt::format("{} {} {} {}", library, link, protocol, what));
+      return own * value(constants, fmt::format("{} {} {} {}", library, general, protocol, what));
+    };
+    use.protocols.push_back({{constant("hop")}, constant("share")});
+  }
+  if (library == "nccl" && (link == "nvlink4" || link == "nvlink5")) {
+    use.in_switch_share = value(constants, "nccl switch share");
+    use.in_switch_hop = {value(constants, "nccl switch hop")};
+  }
+  return use;
+}
+
+LibraryRates CollectiveModel::library(const std::vector<double>& constants,
+                                      const std::string& name) const {
+  return {{value(constants, name + " call")}, name == "nccl" ? value(constants, "nccl trees") : 0,
+          value(constants, name + " congestion")};
+}
+
+double CollectiveModel::error(const std::vector<double>& constants,
+                              const CollectiveRow& row) const {
+  MachineProfile machine = machine_of(row);
+  machine.library = library(constants, row.library);
+  if (!row.outer.empty()) machine.levels[0].use = use(constants, row.library, row.outer);
+  if (!row.inner.empty()) machine.levels[1].use = use(constants, row.library, row.inner);
+  GroupShape shape;
+  shape.members[0] = row.nodes;
+  shape.members[1] = row.per_node;
+  const Seconds predicted =
+      estimate_collective(row.op, row.bytes, shape, {row.nodes, row.per_node}, machine);
+  return std::log(predicted.value / row.seconds);
+}
+
+std::vector<double> CollectiveModel::weights() const {
+  std::vector<double> weights;
+  for (const CollectiveRow& row : rows_) weights.push_back(row.excluded.empty() ? 1 : 0);
+  return weights;
+}
+
+std::vector<double> CollectiveModel::errors(const std::vector<double>& constants) const {
+  std::vector<double> errors;
+  for (const CollectiveRow& row : rows_) errors.push_back(error(constants, row));
+  return errors;
+}
+
+FitResult CollectiveModel::fit(std::vector<double> weights,
+                               const std::vector<double>& start) const {
+  FitProblem problem;
+  problem.weights = std::move(weights);
+  problem.noise = 0.12;
+  problem.tails = 4;
+  for (const Constant& constant : constants_) {
+    problem.prior.push_back(constant.prior);
+    problem.deviation.push_back(constant.deviation);
+  }
+  problem.residuals = [this](const std::vector<double>& constants) {
+    constexpr double step = 1e-5;
+    Residuals residuals;
+    std::vector<double> moved = constants;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const double here = residuals.values.emplace_back(error(constants, rows_[i]));
+      auto& derivatives = residuals.derivatives.emplace_back();
+      for (const int index : used_[i]) {
+        double& constant = moved[static_cast<std::size_t>(index)];
+        const double before = constant;
+        constant += step;
+        const double slope = (error(moved, rows_[i]) - here) / step;
+        constant = before;
+        if (slope != 0) derivatives.emplace_back(index, slope);
+      }
+    }
+    return residuals;
+  };
+  return robust_fit(problem, start);
+}
+
+Json CollectiveModel::libraries(const FitResult& fit) const {
+  std::map<std::string, std::set<std::string>> links;
+  for (const CollectiveRow& row : rows_)
+    for (const std::string& link : {row.inner, row.outer})
+      if (!link.empty()) links[row.library].insert({link, class_of(link)});
+  Json document = Json::object();
+  for (const auto& [name, of] : links) {
+    const LibraryRates rates = library(fit.constants, name);
+    Json& json = document[name];
+    json["call_seconds"] = rounded(rates.call.value);
+    if (rates.tree_share > 0) json["tree_share"] = rounded(rates.tree_share);
+    json["congestion"] = rounded(rates.congestion);
+    for (const std::string& link : of) {
+      const LinkUse link_use = use(fit.constants, name, link);
+      Json& entry = json["links"][link];
+      const std::vector<std::string> protocols = protocols_of(name);
+      for (std::size_t i = 0; i < protocols.size(); ++i)
+        entry["protocols"].push_back({{"name", protocols[i]},
+                                      {"hop_seconds", rounded(link_use.protocols[i].hop.value)},
+                                      {"share", rounded(link_use.protocols[i].share)}});
+      if (link_use.in_switch_share > 0)
+        entry["in_switch"] = {{"share", rounded(link_use.in_switch_share)},
+                              {"hop_seconds", rounded(link_use.in_switch_hop.value)}};
+    }
+    json["source"] = "fitted by tests/bench/calibrate to the rows in collectives.evidence.json";
+  }
+  return document;
+}
+
+Json CollectiveModel::evidence(const FitResult& fit, const std::string& command) const {
+  Json document{{"command", command}, {"constants", Json::object()}, {"rows", Json::object()}};
+  for (const CollectiveRow& row : rows_)
+    if (row.excluded.empty())
+      document["rows"][fmt::format("{}, {}", row.library, row.system)].push_back(row.id);
+  std::vector<std::set<std::string>> groups(constants_.size());
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (rows_[i].excluded.empty())
+      for (const int index : used_[i])
+        groups[static_cast<std::size_t>(index)].insert(
+            fmt::format("{}, {}", rows_[i].library, rows_[i].system));
+  for (std::size_t i = 0; i < constants_.size(); ++i)
+    document["constants"][constants_[i].name] = {{"value", rounded(std::exp(fit.constants[i]))},
+                                                 {"deviation", rounded(fit.deviations[i])},
+                                                 {"rows", groups[i]}};
+  return document;
+}
+
+}  // namespace stratplan::calibration
