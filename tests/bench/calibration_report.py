@@ -121,17 +121,18 @@ def main():
     kept = [row for row in rows if row["excluded"] == "0"]
     of = lambda kind, among=kept: [row for row in among if row["kind"] == kind]
     training, inference, kernels = of("training"), of("inference"), of("kernel")
+    collectives, ratios = of("collective"), of("ratio")
+    left_out = lambda some: [row["network_left_out"] for row in some]
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
     lines = [
         "# Calibration",
         "",
-        f"Predictions against published measurements on single devices, {datetime.date.today()}, "
-        f"commit {commit}.",
+        f"Predictions against published measurements, {datetime.date.today()}, commit {commit}.",
         "`tests/bench/calibrate` printed the errors, `tests/bench/calibration_report.py` this page.",
         "Errors are predicted / measured. A network or a device is left out as a whole: the fit saw no",
-        "row of it.",
+        "row of it. Networks and kernels ran on single devices.",
         "",
     ]
     each = []
@@ -151,6 +152,13 @@ def main():
             ("inference, devices left out", [row["device_left_out"] for row in inference]),
             ("kernels, a tenth of the rows left out", [row["network_left_out"] for row in kernels]),
             ("kernels, devices left out", [row["device_left_out"] for row in kernels]),
+            ("collectives, a tenth of the rows left out", left_out(collectives)),
+            ("collectives, systems left out", [row["device_left_out"] for row in collectives]),
+            ("steps on 2 to 16 devices relative to one", left_out(ratios)),
+            (
+                "steps on 8 devices relative to one",
+                left_out([row for row in ratios if row["family"] == "8 devices"]),
+            ),
         ],
     )
     lines += [
@@ -161,6 +169,8 @@ def main():
     lines += ["| rows | inside of 10-90 % | high / low |", "|---|---|---|"]
     for name, some in (("training", training), ("inference", inference), ("kernels", kernels)):
         lines.append("| " + " | ".join([name, *coverage(some, "network_left_out")]) + " |")
+    of_systems = coverage(collectives, "device_left_out")
+    lines.append("| " + " | ".join(["collectives, systems left out", *of_systems]) + " |")
     for family, _ in grouped(training, "seconds", lambda row: row["family"]):
         some = [row for row in training if row["family"] == family]
         if len(some) >= 20:
@@ -184,6 +194,45 @@ def main():
         lines += [""] + table(
             "device and precision", grouped(some, "network_left_out", keys["device"])
         )
+    lines += ["", "## Collectives", ""]
+    lines += [
+        "Predicted by `src/model/cost/library_collective`. Figures show rows that a fit without a",
+        "tenth of the rows predicts. Systems left out: the fit saw no row of the system, only others",
+        "with links of the same class.",
+        "",
+    ]
+    keys = {
+        "system": lambda row: row["device"],
+        "library": lambda row: f"{row['software']}, {row['family']}",
+        "size": size_of,
+    }
+    for name, key in keys.items():
+        path = folder / f"collective-{name}.svg"
+        groups = grouped(collectives, "network_left_out", key)
+        figure(path, f"predicted / measured by {name}: 10th, 50th, 90th percentile", groups)
+        lines.append(f"![collectives by {name}](calibration/{path.name})")
+    lines += [""] + table(
+        "system, a tenth left out", grouped(collectives, "network_left_out", keys["system"])
+    )
+    lines += [""] + table(
+        "system, left out", grouped(collectives, "device_left_out", keys["system"])
+    )
+    lines += ["", "## Several devices of a node", ""]
+    lines += [
+        "Predicted / measured ratio of a step on several devices to a step on one, the batch of each",
+        "being the same. One constant, the spread of devices, was fitted to the rows of PyTorch and",
+        "MXNet (`machines/parts/scaling.json`).",
+        "",
+    ]
+    lines += table("devices", grouped(ratios, "fitted", lambda row: row["family"]))
+    lines += [""] + table(
+        "device and software, 8 devices",
+        grouped(
+            [row for row in ratios if row["family"] == "8 devices"],
+            "fitted",
+            lambda row: f"{row['device']} {row['precision']}, {row['software']}",
+        ),
+    )
     lines += ["", "## Training, devices left out", ""]
     lines += table("device", grouped(training, "device_left_out", lambda row: row["device"]))
     if options.log:

@@ -15,8 +15,6 @@
 //                        and rows distributed over the units            and the attained bandwidth
 // Each estimate adds one launch, and one more for each copy. The shares of the rates are data
 // (KernelShares).
-#include <array>
-
 #include "model/machine/machine_profile.hpp"
 #include "model/partition/program/kernel.hpp"
 

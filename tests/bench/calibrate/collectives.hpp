@@ -23,6 +23,7 @@ struct CollectiveRow {
   std::string inner, outer;
   double inner_links = 1, outer_links = 1;
   double seconds = 0;
+  double weight = 1;       ///< in the fit
   std::string excluded{};  ///< the rule that leaves the row out of the fit; empty: none
 };
 

@@ -18,10 +18,14 @@
 #include <set>
 
 #include "bench/calibrate/collectives.hpp"
+#include "bench/calibrate/ratios.hpp"
+#include "bench/calibrate/tables.hpp"
 #include "bench/calibrate/validation.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/system/output.hpp"
+#include "model/base/text.hpp"
+#include "model/machine/error_model.hpp"
 
 namespace {
 
@@ -130,28 +134,45 @@ void print_coverage(const std::vector<Case>& cases, const std::vector<double>& e
   }
 }
 
-/// Writes one line for each case, for tests/bench/calibration_report.py.
-void write_residuals(const std::string& file, const std::vector<Case>& cases,
-                     const std::vector<double>& fitted, const std::vector<double>& networks,
-                     const std::vector<double>& devices, const std::vector<double>& deviations) {
+/// One row, for tests/bench/calibration_report.py. Errors are log(predicted / measured).
+struct Residual {
+  std::string id, kind, network, device, precision, software, family;
+  double seconds = 0;
+  bool excluded = false;
+  /// `left_out`: from a fit that did not see the network, or a tenth of the rows;
+  /// `device_left_out`: from one that did not see the device, or the system
+  double fitted = 0, left_out = 0, device_left_out = 0, deviation = 0;
+};
+
+void write(const std::string& file, const std::vector<Residual>& residuals) {
   std::string text =
       "id,kind,network,device,precision,software,family,seconds,excluded,fitted,network_left_out,"
       "device_left_out,deviation\n";
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Case& one = cases[i];
-    text +=
-        fmt::format("{},{},{},{},{},\"{}\",{},{:.6g},{:d},{:.4f},{:.4f},{:.4f},{:.4f}\n", one.id,
-                    is_kernel(one) ? "kernel"
-                    : one.training ? "training"
-                                   : "inference",
-                    one.network, one.device, name_of(one.math), one.software, family_of(one),
-                    one.seconds, one.excluded, fitted[i], networks[i], devices[i], deviations[i]);
-  }
+  for (const Residual& row : residuals)
+    text += fmt::format(
+        "\"{}\",{},{},\"{}\",{},\"{}\",{},{:.6g},{:d},{:.4f},{:.4f},{:.4f},{:.4f}\n", row.id,
+        row.kind, row.network, row.device, row.precision, row.software, row.family, row.seconds,
+        row.excluded, row.fitted, row.left_out, row.device_left_out, row.deviation);
   write_file_atomically(file, text);
 }
 
+void add_residuals(const std::vector<Case>& cases, const std::vector<double>& fitted,
+                   const std::vector<double>& networks, const std::vector<double>& devices,
+                   const std::vector<double>& deviations, std::vector<Residual>& residuals) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& one = cases[i];
+    residuals.push_back({one.id,
+                         is_kernel(one) ? "kernel"
+                         : one.training ? "training"
+                                        : "inference",
+                         one.network, one.device, std::string(name_of(one.math)), one.software,
+                         family_of(one), one.seconds, one.excluded, fitted[i], networks[i],
+                         devices[i], deviations[i]});
+  }
+}
+
 void validate(const ShareModel& model, const std::vector<Case>& cases, const FitResult& fit,
-              const std::string& residuals, bool verbose) {
+              std::vector<Residual>& residuals, bool verbose) {
   const auto trained = [](const Case& one) { return is_step(one) && !one.excluded; };
   const auto inferred = [](const Case& one) { return is_inference(one) && !one.excluded; };
   const auto of_kernel = [](const Case& one) { return is_kernel(one); };
@@ -174,9 +195,8 @@ void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit
   print_coverage(cases, networks, stated_deviations(model, cases, fit), of_kernel);
   print_coverage(cases, networks, stated_deviations(model, cases, fit), trained);
   print_coverage(cases, networks, stated_deviations(model, cases, fit), inferred);
-  if (!residuals.empty())
-    write_residuals(residuals, cases, model.errors(fit.constants), networks, by_device,
-                    stated_deviations(model, cases, fit));
+  add_residuals(cases, model.errors(fit.constants), networks, by_device,
+                stated_deviations(model, cases, fit), residuals);
   if (!verbose) return;
   const Names by_software = [](const Case& one) {
     return fmt::format("{} {} {}", one.device, name_of(one.math), one.software);
@@ -199,7 +219,8 @@ void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit
 
 /// Prints how far off collectives are, of rows that the fit did not see: a tenth, and all rows of a
 /// system in turn.
-void validate(const CollectiveModel& model, const FitResult& fit, bool verbose) {
+void validate(const CollectiveModel& model, const FitResult& fit, std::vector<Residual>& residuals,
+              bool verbose) {
   const std::vector<CollectiveRow>& rows = model.rows();
   const std::vector<double> weights = model.weights(), fitted = model.errors(fit.constants);
   const auto errors_with = [&](const std::vector<double>& seen) {
@@ -222,6 +243,12 @@ void validate(const CollectiveModel& model, const FitResult& fit, bool verbose) 
   print("collectives, fitted", kept(fitted, ""));
   print("collectives, a tenth left out", kept(tenth, ""));
   print("collectives, systems left out", kept(systems, ""));
+  const ErrorModel& stated = error_model();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    residuals.push_back({rows[i].id, "collective", "", rows[i].system, "", rows[i].library,
+                         counted(rows[i].nodes, "node"), rows[i].seconds, weights[i] == 0,
+                         fitted[i], tenth[i], systems[i],
+                         std::hypot(stated.link, stated.transfer)});
   if (!verbose) return;
   for (const std::string& system : std::set<std::string>(names.begin(), names.end())) {
     print("  a tenth left out: " + system, kept(tenth, system));
@@ -241,17 +268,59 @@ void print_usable(const CollectiveRows& read) {
                  100.0 * rows / static_cast<double>(read.rows.size()), rule);
 }
 
+/// Prints how far off the speed of several devices is, relative to one.
+void print(const std::vector<DeviceRatio>& ratios, std::vector<Residual>& residuals, bool verbose) {
+  const double fitted = fit_spread(ratios), shipped = scaling_rates().device_spread;
+  fmt::print("{} ratios of several devices to one; fitted spread of devices {:.4f}\n",
+             ratios.size(), fitted);
+  const auto errors = [&](double spread, const std::function<bool(const DeviceRatio&)>& wanted) {
+    std::vector<double> found;
+    for (const DeviceRatio& ratio : ratios)
+      if (wanted(ratio)) found.push_back(std::log(ratio.predicted(spread) / ratio.measured));
+    return found;
+  };
+  for (const int devices : {2, 4, 8, 16}) {
+    const auto of = [&](const DeviceRatio& ratio) { return ratio.devices == devices; };
+    print(fmt::format("1 to {} devices, spread {:.4f}", devices, fitted), errors(fitted, of));
+    print(fmt::format("1 to {} devices, spread {:.4f}", devices, shipped), errors(shipped, of));
+  }
+  for (const DeviceRatio& ratio : ratios) {
+    const double error = std::log(ratio.predicted(shipped) / ratio.measured);
+    residuals.push_back({ratio.id, "ratio", ratio.network, ratio.device,
+                         std::string(name_of(ratio.math)), ratio.software,
+                         counted(ratio.devices, "device"), ratio.measured, false, error, error,
+                         error, 0});
+  }
+  std::vector<DeviceRatio> known;
+  for (const DeviceRatio& ratio : ratios)
+    if (contains(ratio.software, "PyTorch") || contains(ratio.software, "MXNet"))
+      known.push_back(ratio);
+  fmt::print("{} of them of PyTorch and MXNet; fitted spread {:.4f}\n", known.size(),
+             fit_spread(known));
+  if (!verbose) return;
+  std::set<std::string> names;
+  const auto name = [](const DeviceRatio& ratio) {
+    return fmt::format("{} {} {}", ratio.device, name_of(ratio.math), ratio.software);
+  };
+  for (const DeviceRatio& ratio : ratios) names.insert(name(ratio));
+  for (const std::string& of : names)
+    print("  1 to 8 devices: " + of, errors(shipped, [&](const DeviceRatio& ratio) {
+            return ratio.devices == 8 && name(ratio) == of;
+          }));
+}
+
 void write(const std::string& file, const Json& document) {
   write_file_atomically(file, document.dump(1) + "\n");
   fmt::print("wrote {}\n", file);
 }
 
-void calibrate_collectives(const std::string& data, bool writes, bool validates, bool verbose) {
+void calibrate_collectives(const std::string& data, bool writes, bool validates,
+                           std::vector<Residual>& residuals, bool verbose) {
   CollectiveRows read = read_collectives(data);
   print_usable(read);
   const CollectiveModel model(std::move(read.rows));
   const FitResult fit = model.fit(model.weights());
-  if (validates) validate(model, fit, verbose);
+  if (validates) validate(model, fit, residuals, verbose);
   if (!writes) return;
   const std::string folder = (data_folder("machines") / "parts").string();
   write(folder + "/collectives.json", model.libraries(fit));
@@ -260,7 +329,7 @@ void calibrate_collectives(const std::string& data, bool writes, bool validates,
 }
 
 int run(int argc, char** argv) {
-  std::string data, networks, residuals;
+  std::string data, networks, file;
   bool writes = false, verbose = false, validates = true;
   CLI::App app("Fits the shares of peak rates that kernels attain to published measurements");
   app.add_option("data", data, "folder of published measurements")->required();
@@ -268,7 +337,7 @@ int run(int argc, char** argv) {
                  "folder of imported networks; without it, collectives alone are fitted");
   app.add_flag("--write", writes,
                "write machines/parts/collectives.json and kernels.json, and their evidence");
-  app.add_option("--residuals", residuals, "write the error of every row to this file");
+  app.add_option("--residuals", file, "write the error of every row to this file");
   app.add_flag("--verbose", verbose, "errors by network, device and software");
   app.add_flag("!--no-validation", validates, "leave the cross-validation out");
   CLI11_PARSE(app, argc, argv);
@@ -276,9 +345,11 @@ int run(int argc, char** argv) {
     fmt::print("skipped: {} is no folder; it would hold published measurements\n", data);
     return 77;
   }
-  calibrate_collectives(data, writes, validates, verbose);
+  std::vector<Residual> residuals;
+  calibrate_collectives(data, writes, validates, residuals, verbose);
   if (networks.empty()) return 0;
   Published published = read_published(data, networks);
+  if (validates) print(ratios_of(published), residuals, verbose);
   const std::vector<Case> cases = cases_of(published);
   print_usable(published);
   const ShareModel model(cases);
@@ -290,6 +361,7 @@ int run(int argc, char** argv) {
       fmt::print("{:<50} {:8.4g} +- {:.3f}\n", model.constants()[i].name,
                  std::exp(fit.constants[i]), fit.deviations[i]);
   if (validates) validate(model, cases, fit, residuals, verbose);
+  if (!file.empty()) write(file, residuals);
   if (!writes) return 0;
   const std::string folder = (data_folder("machines") / "parts").string();
   const std::string command = "build/bench/calibrate DATA NETWORKS --write";

@@ -131,7 +131,7 @@ std::optional<Timed> timed_of(const Row& row, bool training) {
 std::string reason_against(const Row& row, const Json& index, bool training) {
   static const std::regex extents(R"(\d+(x\d+){2,3})");
   const std::string& network = row.at("network");
-  if (row.at("devices") != "1" && !row.at("devices").empty()) return "several devices";
+  if (number(row.at("nodes")) > 1) return "several nodes";
   if (number(row.at("batch_per_device")) < 1) return "no batch";
   if (!std::regex_match(row.at("input"), extents)) return "no input, or inputs of several sizes";
   if (!precisions.contains(row.at("precision"))) return "no precision, or storage alone";
@@ -141,6 +141,15 @@ std::string reason_against(const Row& row, const Json& index, bool training) {
   if (const auto missing = index.at(network).find("missing"); missing != index.at(network).end())
     return missing->get<std::string>().substr(0, missing->get<std::string>().find(':'));
   return "";
+}
+
+std::string setting_of(const Row& row) {
+  const std::string file = row.at("source").substr(0, row.at("source").find('@'));
+  std::string setting = file.substr(0, file.rfind('/'));
+  for (const char* column :
+       {"device", "device_mem_gb", "network", "precision", "batch_per_device", "input", "software"})
+    setting += "; " + row.at(column);
+  return setting;
 }
 
 void read_networks(const std::string& file, bool training, const std::string& folder,
@@ -163,6 +172,8 @@ void read_networks(const std::string& file, bool training, const std::string& fo
                      .batch = static_cast<std::int64_t>(number(row.at("batch_per_device"))),
                      .input_size = {},
                      .timed = *timed_of(row, training),
+                     .devices = std::max(1, static_cast<int>(number(row.at("devices")))),
+                     .setting = setting_of(row),
                      .seconds = 0,
                      .excluded = rule_against(row)};
     if (const auto device = devices.find(row.at("device")); device != devices.end())
@@ -172,9 +183,9 @@ void read_networks(const std::string& file, bool training, const std::string& fo
       found.input_size.push_back(std::stoll(input.substr(at + 1)));
     const double value = number(row.at("value"));
     found.seconds = row.at("quantity") == "throughput_total"
-                        ? static_cast<double>(found.batch) / value
+                        ? static_cast<double>(found.batch * found.devices) / value
                         : value * 1e-3;
-    published.networks.push_back(std::move(found));
+    (found.devices > 1 ? published.several : published.networks).push_back(std::move(found));
   });
 }
 

@@ -26,6 +26,9 @@ struct NetworkRow {
   std::int64_t batch = 1;
   std::vector<std::int64_t> input_size;
   Timed timed = Timed::Step;
+  int devices = 1;  ///< that shared the work; `batch` is that of one of them
+  /// what rows with other numbers of devices have in common: source, program, batch and precision
+  std::string setting;
   double seconds = 0;
   std::string excluded;  ///< the rule that leaves the row out of fits; empty: none
 };
@@ -41,7 +44,8 @@ struct KernelRow {
 };
 
 struct Published {
-  std::vector<NetworkRow> networks;
+  std::vector<NetworkRow> networks;  ///< on one device
+  std::vector<NetworkRow> several;   ///< on several devices of one node
   std::vector<KernelRow> kernels;
   /// rows that are not usable, by table and reason
   std::map<std::string, std::map<std::string, int>> unusable;
@@ -50,7 +54,7 @@ struct Published {
 /// Reads networks_train.csv, networks_infer.csv, kernels_conv.csv and kernels_gemm.csv of a folder
 /// (its README says where the rows are from), and `networks`/index.json, which
 /// tests/bench/calibration_networks.py writes. A row is usable if it states batch, input and
-/// precision, was measured on one device, and its network is in the index. Throws InputError if a
+/// precision, was measured on devices of one node, and its network is in the index. Throws InputError if a
 /// file is missing or malformed.
 Published read_published(const std::string& folder, const std::string& networks);
 

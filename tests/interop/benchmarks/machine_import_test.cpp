@@ -21,18 +21,13 @@ using interop::import_benchmarks;
 using interop::ImportedTable;
 using interop::MachineImport;
 using interop::Ranks;
-using interop::read_benchmark;
 using test::linear_law;
 using test::message_of;
 using test::nccl_output;
 using test::osu_output;
 using test::osu_rates;
+using test::results_of;
 using testing::HasSubstr;
-
-BenchmarkResults results_of(const std::string& text, const BenchmarkRequest& request = {}) {
-  const test::TemporaryFolder folder;
-  return read_benchmark(folder.write("output.txt", text), request);
-}
 
 /// The machine after an import, as its file has it.
 MachineProfile written(const std::vector<BenchmarkResults>& results, const std::string& base) {

@@ -6,7 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "interop/benchmarks/benchmark_results.hpp"
+#include "support/temporary_folder.hpp"
+
 namespace stratplan::test {
+
+/// What is read from a file with this text.
+inline interop::BenchmarkResults results_of(const std::string& text,
+                                            const interop::BenchmarkRequest& request = {}) {
+  const TemporaryFolder folder;
+  return interop::read_benchmark(folder.write("output.txt", text), request);
+}
 
 /// Microseconds by bytes.
 using Law = std::function<double(std::int64_t bytes)>;

@@ -16,24 +16,19 @@ namespace {
 using interop::BenchmarkRequest;
 using interop::BenchmarkResults;
 using interop::Ranks;
-using interop::read_benchmark;
 using interop::Traffic;
 using test::linear_law;
 using test::message_of;
 using test::nccl_output;
 using test::osu_output;
 using test::osu_rates;
+using test::results_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-BenchmarkResults read(const std::string& text, const BenchmarkRequest& request = {}) {
-  const test::TemporaryFolder folder;
-  return read_benchmark(folder.write("output.txt", text), request);
-}
-
 std::string complaint(const std::string& text, const BenchmarkRequest& request = {}) {
-  return message_of<InputError>([&] { read(text, request); });
+  return message_of<InputError>([&] { results_of(text, request); });
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -63,13 +58,13 @@ TEST(NcclTests, SayWhatTheyMeasured) {
         {"reduce_scatter_perf", "sum", 0.875, Traffic::ReduceScatter, 1 << 20, true},
         {"alltoall_perf", "none", 0.875, Traffic::AllToAll, 1 << 17, false},
         {"sendrecv_perf", "sum", 1, Traffic::BothWays, 1 << 20, false}}) {
-    const BenchmarkResults results = read(nccl_output({.program = row.program,
-                                                       .type = "half",
-                                                       .type_bytes = 2,
-                                                       .redop = row.redop,
-                                                       .bus_factor = row.bus_factor,
-                                                       .sizes = {1 << 20}},
-                                                      linear_law));
+    const BenchmarkResults results = results_of(nccl_output({.program = row.program,
+                                                             .type = "half",
+                                                             .type_bytes = 2,
+                                                             .redop = row.redop,
+                                                             .bus_factor = row.bus_factor,
+                                                             .sizes = {1 << 20}},
+                                                            linear_law));
     EXPECT_EQ(results.tool, "nccl-tests");
     EXPECT_EQ(results.version, "2.17.6");
     EXPECT_EQ(results.library, "NCCL 22807");
@@ -100,7 +95,7 @@ TEST(NcclTests, OfOlderVersionsNeedTheirOperation) {
       " "
       " 10.49  0e+00\n";
   EXPECT_THAT(complaint(text), HasSubstr(":7: this version does not print which test it is"));
-  const BenchmarkResults results = read(text, {.traffic = Traffic::AllGather});
+  const BenchmarkResults results = results_of(text, {.traffic = Traffic::AllGather});
   ASSERT_EQ(results.rows.size(), 1U);
   EXPECT_EQ(results.rows[0].ranks, (Ranks{1, 2}));
   EXPECT_DOUBLE_EQ(results.rows[0].time.value, 50e-6);
@@ -121,8 +116,8 @@ TEST(NcclTests, OfSeveralRunsAndGroupsAreReadInTurn) {
   const std::string gather =
       nccl_output({.program = "all_gather_perf", .redop = "none", .bus_factor = 0.875}, linear_law);
   const BenchmarkResults results =
-      read(split + "node:12:12 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0\n" +
-           gather.substr(gather.find('#')));
+      results_of(split + "node:12:12 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0\n" +
+                 gather.substr(gather.find('#')));
   ASSERT_EQ(results.rows.size(), 10U);
   EXPECT_EQ(results.rows.front().ranks, (Ranks{2, 1}));
   EXPECT_EQ(results.rows.front().traffic, Traffic::AllReduce);
@@ -132,10 +127,10 @@ TEST(NcclTests, OfSeveralRunsAndGroupsAreReadInTurn) {
 
 TEST(NcclTests, CountRowsThatAreOfNoUse) {
   const BenchmarkResults results =
-      read(nccl_output({.sizes = {1 << 20}}, linear_law) +
-           "0 0 float sum -1 5.70 0.00 0.00 0 5.54 0.00 0.00 0\n"
-           "1048576 262144 float max -1 50.00 20.97 36.70 0 50.00 20.97 36.70 0\n"
-           "1048576 1048576 int8 sum -1 50.00 20.97 36.70 N/A 50.00 20.97 36.70 N/A\n");
+      results_of(nccl_output({.sizes = {1 << 20}}, linear_law) +
+                 "0 0 float sum -1 5.70 0.00 0.00 0 5.54 0.00 0.00 0\n"
+                 "1048576 262144 float max -1 50.00 20.97 36.70 0 50.00 20.97 36.70 0\n"
+                 "1048576 1048576 int8 sum -1 50.00 20.97 36.70 N/A 50.00 20.97 36.70 N/A\n");
   EXPECT_EQ(results.rows.size(), 1U);
   EXPECT_THAT(results.left_out,
               ElementsAre(Pair("rows of 0 B", 1), Pair("rows of operation max", 1),
@@ -192,7 +187,7 @@ TEST(NcclTests, ThatAreWrongAreAnErrorOfOneLine) {
        rank = unlisted.find("Rank"))
     unlisted.replace(rank, 4, "rank");
   EXPECT_THAT(complaint(unlisted), HasSubstr("--nodes and --ranks-per-node say where"));
-  EXPECT_EQ(read(unlisted, {.ranks = Ranks{1, 8}}).rows.size(), 5U);
+  EXPECT_EQ(results_of(unlisted, {.ranks = Ranks{1, 8}}).rows.size(), 5U);
 }
 
 TEST(Osu, SaysWhatItMeasured) {
@@ -252,7 +247,7 @@ TEST(Osu, SaysWhatItMeasured) {
             1 << 20,
             us,
             {}}}) {
-    const BenchmarkResults results = read(row.text, {.ranks = row.ranks});
+    const BenchmarkResults results = results_of(row.text, {.ranks = row.ranks});
     ASSERT_FALSE(results.rows.empty()) << row.text;
     const interop::BenchmarkRow& last = results.rows.back();
     EXPECT_EQ(last.traffic, row.traffic) << row.text;
@@ -261,14 +256,14 @@ TEST(Osu, SaysWhatItMeasured) {
     EXPECT_NEAR(last.time.value * 1e6, row.us, 0.006) << row.text;
     EXPECT_EQ(last.type, row.type) << row.text;
   }
-  const BenchmarkResults results =
-      read("Lmod is replacing something\n" + osu_output({}, linear_law), {.ranks = Ranks{1, 2}});
+  const BenchmarkResults results = results_of(
+      "Lmod is replacing something\n" + osu_output({}, linear_law), {.ranks = Ranks{1, 2}});
   EXPECT_EQ(results.version, "5.6.3");
   EXPECT_EQ(results.library, "MPI");
 }
 
 TEST(Osu, OfOlderVersionsHasOtherTitles) {
-  const BenchmarkResults results = read(
+  const BenchmarkResults results = results_of(
       "# OSU MPI-CUDA Bi-Directional Bandwidth Test\n"
       "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
       "# Size     Bi-Bandwidth (MB/s)\n1048576    20000.00\n",
@@ -335,7 +330,7 @@ const std::string google = R"({
 })";
 
 TEST(GoogleBenchmark, NamesKernelsByTheirKeys) {
-  const BenchmarkResults results = read(google);
+  const BenchmarkResults results = results_of(google);
   EXPECT_EQ(results.tool, "Google Benchmark");
   EXPECT_EQ(results.version, "v1.8.3");
   ASSERT_EQ(results.kernels.size(), 3U);
@@ -398,7 +393,7 @@ TEST(Benchmarks, MayBeDamagedAnywhere) {
       for (int flips = static_cast<int>(random() % 4); flips > 0 && !damaged.empty(); --flips)
         damaged[random() % damaged.size()] = static_cast<char>(random());
       try {
-        const BenchmarkResults results = read(damaged, request);
+        const BenchmarkResults results = results_of(damaged, request);
         ++accepted;
         EXPECT_FALSE(results.rows.empty() && results.kernels.empty()) << damaged;
         for (const interop::BenchmarkRow& row : results.rows) EXPECT_GT(row.time.value, 0);
