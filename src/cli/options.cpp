@@ -288,7 +288,7 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
   if (ranks.back() > 1 && !last.hidden)
     note(
         fmt::format("{}: the key \"hidden\" is missing, so plans overlap no sum of gradients with "
-                    "kernels; for GPUs with NCCL, add \"hidden\": 1",
+                    "kernels; state the share of a sum that kernels can hide",
                     source));
   return machines;
 }

@@ -30,8 +30,8 @@ bool is_recommended(const Considered& point, const PlanningResult& result) {
 std::string limit_text(const PlanningResult& result) {
   if (!result.without_limit) return {};
   return fmt::format(
-      "chosen to fit into {}: {}. Without the limit a step would take {}, and {} of memory; the "
-      "limit changes the step time by {}",
+      "to fit into {} the planner chose {}. Without the limit a step would take {}, and {} of "
+      "memory; the limit changes the step time by {}",
       limit_text(*result.memory_limit, result.reserve), memory_options_text(result.recommended),
       step_text(*result.without_limit, " ms"), memory_text(*result.without_limit),
       signed_percent(cost_of_limit(result)));

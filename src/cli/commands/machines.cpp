@@ -287,11 +287,10 @@ void add_machines(CLI::App& program, const CommandLine& command_line) {
   command->footer(
       "A file that describes a cluster of your own, for option -m:\n"
       "  {\"schema_version\": 1, \"name\": \"mine\", \"assumed\": true, \"device\": \"a100-40\",\n"
-      "   \"hidden\": 1, \"levels\": [\n"
+      "   \"levels\": [\n"
       "    {\"name\": \"node\", \"ranks\": 64, \"link\": \"hdr200\", \"shared_links\": 4},\n"
       "    {\"name\": \"gpu\", \"ranks\": 4, \"link\": \"nvlink3\", \"links\": 4}]}\n"
-      "hidden is the share of a sum of gradients that kernels beside it can hide. It is 1 on GPUs "
-      "with NCCL.\n\n"
+      "\n"
       "Examples:\n  stratplan machines\n  stratplan machines lassen\n"
       "  stratplan machines import all_reduce.txt -m dgx-h100 -o h100-here.json");
   add_machines_import(*command, command_line);

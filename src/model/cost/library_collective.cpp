@@ -54,7 +54,7 @@ double ring(const Way& way, std::size_t protocol, double ways, double members, d
   for (const Crossed& level : way) {
     const ProtocolRates& rates = level.use->protocols[protocol];
     hops += ways * level.outside * (level.members - 1) * rates.hop.value;
-    narrowest = std::min(narrowest, level.bandwidth * rates.share);
+    narrowest = std::min(narrowest, rates.rate(level.bandwidth));
   }
   return hops + ways * (members - 1) / members * bytes / narrowest;
 }
@@ -70,7 +70,7 @@ double tree(const Way& way, std::size_t protocol, bool in_switch, double tree_sh
     const LinkUse& use = *level.use;
     const ProtocolRates& rates = use.protocols[protocol];
     const bool innermost = &level == &way.front();
-    double rate = level.bandwidth * rates.share * tree_share;
+    double rate = rates.rate(level.bandwidth) * tree_share;
     double moved = 2 * (level.members - 1) / level.members * bytes;
     if (innermost && in_switch) {
       hops += use.in_switch_hop.value;

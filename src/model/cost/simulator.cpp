@@ -342,7 +342,8 @@ Seconds Simulation::stragglers() const {
   for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
     Seconds busy{};
     for (std::size_t index = 0; index < states_[rank].size(); ++index)
-      if (!communicates(programs_[rank].ops[index])) busy += states_[rank][index].cost.seconds;
+      if (std::holds_alternative<ComputeOp>(programs_[rank].ops[index].body))
+        busy += states_[rank][index].cost.seconds;
     longest = std::max(longest, busy);
   }
   return longest * straggler_share(programs_.front().ranks, machine_.scaling);

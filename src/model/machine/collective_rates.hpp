@@ -15,6 +15,16 @@ namespace stratplan {
 struct ProtocolRates {
   Seconds hop{};     ///< time of one step from rank to rank, beside that of the bytes
   double share = 1;  ///< of the links' bandwidth that the protocol attains
+  /// what the protocol attains on links of any bandwidth, as words with flags do; 0: no limit
+  double limit_bytes_per_s = 0;
+
+  /// The attained rate on links of this bandwidth, in bytes per second. Both limits add up as times
+  /// do.
+  double rate(double bandwidth) const {
+    const double attained = bandwidth * share;
+    return limit_bytes_per_s > 0 ? attained * limit_bytes_per_s / (attained + limit_bytes_per_s)
+                                 : attained;
+  }
   friend bool operator==(const ProtocolRates&, const ProtocolRates&) = default;
 };
 

@@ -26,6 +26,7 @@ std::vector<std::string> protocols_of(const std::string& library) {
 /// A machine of comm.csv: by the beginning of its name and of its device's.
 struct System {
   const char *machine, *device;
+  const char* name;
   const char* inner;
   double inner_links;
   const char* outer;
@@ -35,24 +36,26 @@ struct System {
 /// The devices of the boxes with a Titan X Pascal or a 1080 Ti reach each other at 12 GB/s, those
 /// of the others at half of it, although the source describes both alike.
 const System systems[] = {
-    {"KNL", "", "", 0, "omnipath", 1},
-    {"PCIe box", "1080Ti", "pcie3", 1, "fdr", 1},
-    {"PCIe box", "TitanX-Pascal", "pcie3", 1, "fdr", 1},
-    {"PCIe box", "", "pcie3", 0.5, "fdr", 1},
-    {"AWS p4de", "", "nvlink3", 12, "efa100", 4},
-    {"AWS p5", "", "nvlink4", 18, "efa200", 16},
-    {"CoreWeave", "", "nvlink4", 18, "ndr400", 8},
-    {"OCI", "", "nvlink4", 18, "roce400", 8},
-    {"CSCS Alps", "", "nvlink4", 6, "slingshot11", 4},
-    {"8x H200", "", "nvlink4", 18, "", 0},
-    {"8-GPU NVSwitch", "H200", "nvlink4", 18, "", 0},
-    {"8-GPU NVSwitch", "B200", "nvlink5", 18, "", 0},
-    {"1 node, 8x B200", "", "nvlink5", 18, "", 0},
-    {"4 nodes, 8x B200", "", "nvlink5", 18, "efa400", 8},
-    {"Azure", "", "nvlink3", 12, "", 0},
-    {"8x A100", "", "nvlink3", 12, "", 0},
-    {"2 nodes x 1 V100", "", "", 0, "ethernet10", 1},
-    {"1 node, 4 of 8 RTX 4090", "", "pcie4", 1, "", 0},
+    {"KNL", "", "KNL, Omni-Path", "", 0, "omnipath", 1},
+    {"PCIe box", "1080Ti", "Pascal, PCIe 3 and FDR", "pcie3", 1, "fdr", 1},
+    {"PCIe box", "TitanX-Pascal", "Pascal, PCIe 3 and FDR", "pcie3", 1, "fdr", 1},
+    {"PCIe box", "", "others, PCIe 3 and FDR", "pcie3", 0.5, "fdr", 1},
+    {"AWS p4de", "", "A100, EFA", "nvlink3", 12, "efa100", 4},
+    {"AWS p5", "", "H100, EFA", "nvlink4", 18, "efa200", 16},
+    {"CoreWeave", "", "H100, NDR", "nvlink4", 18, "ndr400", 8},
+    {"OCI", "", "H100, RoCE", "nvlink4", 18, "roce400", 8},
+    {"CSCS Alps", "", "GH200, Slingshot 11", "nvlink4", 6, "slingshot11", 4},
+    {"8x H200", "", "H200, NVSwitch", "nvlink4", 18, "", 0},
+    {"8-GPU NVSwitch", "H200", "H200, NVSwitch", "nvlink4", 18, "", 0},
+    {"8-GPU NVSwitch", "B200", "B200, NVSwitch", "nvlink5", 18, "", 0},
+    {"1 node, 8x B200", "", "B200, NVSwitch", "nvlink5", 18, "", 0},
+    {"4 nodes, 8x B200", "", "B200, EFA", "nvlink5", 18, "efa400", 8},
+    {"Azure", "", "A100, NVSwitch", "nvlink3", 12, "", 0},
+    {"8x A100", "", "A100, NVSwitch", "nvlink3", 12, "", 0},
+    // Its network is not stated. Four interfaces of NDR explain the rate of long sums.
+    {"2 nodes x 4 H100", "", "H100, 2 nodes of 4", "nvlink4", 18, "ndr400", 4},
+    {"2 nodes x 1 V100", "", "V100, 10 Gbit/s", "", 0, "ethernet10", 1},
+    {"1 node, 4 of 8 RTX 4090", "", "RTX 4090, PCIe 4", "pcie4", 1, "", 0},
 };
 
 const System* system_of(const Row& row) {
@@ -128,8 +131,13 @@ CollectiveRow abci_row(const PublishedStep& step) {
   return row;
 }
 
-MachineProfile machine_of(const CollectiveRow& row) {
+const Json& known_links() {
   static const Json links = read_json_file((data_folder("machines") / "parts/links.json").string());
+  return links;
+}
+
+MachineProfile machine_of(const CollectiveRow& row) {
+  const Json& links = known_links();
   const auto level = [&](const char* name, int ranks, const std::string& link, double number) {
     const double one =
         link.empty() ? 1e9 : links.at(link).at("bandwidth_bytes_per_s").get<double>();
@@ -144,8 +152,7 @@ MachineProfile machine_of(const CollectiveRow& row) {
 }
 
 std::string class_of(const std::string& link) {
-  static const Json links = read_json_file((data_folder("machines") / "parts/links.json").string());
-  return links.at(link).at("class").get<std::string>();
+  return known_links().at(link).at("class").get<std::string>();
 }
 
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
@@ -173,7 +180,7 @@ CollectiveRows read_collectives(const std::string& folder) {
       return;
     }
     CollectiveRow one{.id = row.at("row_id"),
-                      .system = row.at("machine").substr(0, 24),
+                      .system = system->name,
                       .library = library,
                       .op = *op,
                       .bytes = {static_cast<std::int64_t>(number(row.at("bytes")))},
@@ -194,6 +201,15 @@ CollectiveRows read_collectives(const std::string& folder) {
   for (const PublishedStep& step : published_sums) read.rows.push_back(abci_row(step));
   return read;
 }
+
+namespace {
+
+/// LL sends words with flags, whose rate the network's own rate does not raise.
+bool has_limit(const std::string& library, const std::string& of_class) {
+  return library == "nccl" && of_class != "nvlink" && of_class != "pcie";
+}
+
+}  // namespace
 
 int CollectiveModel::add(const std::string& name, double prior, double deviation) {
   const auto [found, fresh] = index_.try_emplace(name, static_cast<int>(constants_.size()));
@@ -218,6 +234,10 @@ void CollectiveModel::add_link(const std::string& library, const std::string& li
     add(fmt::format("{} {} {} hop", library, link, protocol), 1, 0.5);
     add(fmt::format("{} {} {} share", library, of, protocol), prior.share, 1);
     add(fmt::format("{} {} {} share", library, link, protocol), 1, 0.2);
+  }
+  if (has_limit(library, of)) {
+    add(fmt::format("{} {} LL limit", library, of), 4e9, 1);
+    add(fmt::format("{} {} LL limit", library, link), 1, 0.5);
   }
   if (library == "nccl" && (link == "nvlink4" || link == "nvlink5")) {
     add("nccl switch share", 0.8, 0.3);
@@ -257,7 +277,7 @@ double CollectiveModel::value(const std::vector<double>& constants, const std::s
 
 LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::string& library,
                              const std::string& link) const {
-  const bool of_class = link == "nvlink" || link == "pcie" || link == "network";
+  const bool of_class = !known_links().contains(link);
   const std::string general = of_class ? link : class_of(link);
   LinkUse use;
   for (const std::string& protocol : protocols_of(library)) {
@@ -267,7 +287,9 @@ LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::st
                    : value(constants, fmt::format("{} {} {} {}", library, link, protocol, what));
       return own * value(constants, fmt::format("{} {} {} {}", library, general, protocol, what));
     };
-    use.protocols.push_back({{constant("hop")}, constant("share")});
+    const bool limited = protocol == "LL" && has_limit(library, of_class ? link : general);
+    use.protocols.push_back(
+        {{constant("hop")}, constant("share"), limited ? constant("limit") : 0});
   }
   if (library == "nccl" && (link == "nvlink4" || link == "nvlink5")) {
     use.in_switch_share = value(constants, "nccl switch share");
@@ -356,10 +378,15 @@ Json CollectiveModel::libraries(const FitResult& fit) const {
       const LinkUse link_use = use(fit.constants, name, link);
       Json& entry = json["links"][link];
       const std::vector<std::string> protocols = protocols_of(name);
-      for (std::size_t i = 0; i < protocols.size(); ++i)
-        entry["protocols"].push_back({{"name", protocols[i]},
-                                      {"hop_seconds", rounded(link_use.protocols[i].hop.value)},
-                                      {"share", rounded(link_use.protocols[i].share)}});
+      for (std::size_t i = 0; i < protocols.size(); ++i) {
+        const ProtocolRates& of_protocol = link_use.protocols[i];
+        Json& protocol =
+            entry["protocols"].emplace_back(Json{{"name", protocols[i]},
+                                                 {"hop_seconds", rounded(of_protocol.hop.value)},
+                                                 {"share", rounded(of_protocol.share)}});
+        if (of_protocol.limit_bytes_per_s > 0)
+          protocol["limit_bytes_per_s"] = rounded(of_protocol.limit_bytes_per_s);
+      }
       if (link_use.in_switch_share > 0)
         entry["in_switch"] = {{"share", rounded(link_use.in_switch_share)},
                               {"hop_seconds", rounded(link_use.in_switch_hop.value)}};
