@@ -43,8 +43,8 @@ double predicted_step(const Series& series, int ranks, const MachineProfile& mac
   return predict(plan, network, machine).step.value;
 }
 
-/// ResNet-50 was measured to be faster on 16 GPUs than on 8, so this point is 10.1 % off. All others
-/// are within 8 %.
+/// ResNet-50 was measured to be faster on 16 GPUs than on 8, so this point is 10.1 % off. All
+/// others are within 8 %.
 TEST(WeakScaling, OfAbciIsMet) {
   double sum = 0;
   int points = 0;

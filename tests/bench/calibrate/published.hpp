@@ -54,8 +54,8 @@ struct Published {
 /// Reads networks_train.csv, networks_infer.csv, kernels_conv.csv and kernels_gemm.csv of a folder
 /// (its README says where the rows are from), and `networks`/index.json, which
 /// tests/bench/calibration_networks.py writes. A row is usable if it states batch, input and
-/// precision, was measured on devices of one node, and its network is in the index. Throws InputError if a
-/// file is missing or malformed.
+/// precision, was measured on devices of one node, and its network is in the index. Throws
+/// InputError if a file is missing or malformed.
 Published read_published(const std::string& folder, const std::string& networks);
 
 }  // namespace stratplan::calibration
