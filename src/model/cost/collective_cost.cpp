@@ -19,8 +19,7 @@ Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level
   const double n = static_cast<double>(bytes.value);
   const double move = n / level.bandwidth_bytes_per_s;
   const double sum = n / device.bytes_per_s;
-  const double steps =
-      static_cast<double>(std::bit_width(static_cast<unsigned>(members - 1)));  // ceil(lg p)
+  const double steps = doublings(members);
   const double others = members - 1;
   const double share = others / members;
   switch (op) {
@@ -40,6 +39,10 @@ Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level
 int ranks_within(const Topology& placement, std::size_t level) {
   return std::accumulate(placement.begin() + static_cast<std::ptrdiff_t>(level) + 1,
                          placement.end(), 1, std::multiplies<>());
+}
+
+double doublings(int members) {
+  return static_cast<double>(std::bit_width(static_cast<unsigned>(members - 1)));
 }
 
 double shared_bandwidth(const Level& level, int flows) {

@@ -54,4 +54,7 @@ int ranks_within(const Topology& placement, std::size_t level);
 /// The bandwidth, in bytes per second, of one of `flows` transfers that leave a group at once.
 double shared_bandwidth(const Level& level, int flows);
 
+/// ceil(lg p): the number of steps of algorithms that double the ranks reached in each step.
+double doublings(int members);
+
 }  // namespace stratplan

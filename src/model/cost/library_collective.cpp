@@ -1,7 +1,6 @@
 #include "model/cost/library_collective.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -33,9 +32,7 @@ Way way_of(const GroupShape& shape, const Topology& placement, const MachineProf
     const Level& link = machine.levels[level];
     const bool in_node = link.name == "gpu";
     const int groups = std::max(1, ranks_within(placement, level) / inside);
-    const double own = link.bandwidth_bytes_per_s * inside;
-    const double joint =
-        link.shared_bytes_per_s > 0 ? std::min(own, link.shared_bytes_per_s / groups) : own;
+    const double joint = inside * shared_bandwidth(link, groups * inside);
     inside *= members;
     if (!in_node) nodes *= members;
     way.push_back({&link.use, static_cast<double>(members),
@@ -59,10 +56,6 @@ double ring(const Way& way, std::size_t protocol, double ways, double members, d
   return hops + ways * (members - 1) / members * bytes / narrowest;
 }
 
-double steps_of_tree(double members) {
-  return static_cast<double>(std::bit_width(static_cast<unsigned>(members) - 1));  // ceil(lg m)
-}
-
 /// A tree over the nodes, and a chain or a sum in the switch inside each.
 double tree(const Way& way, std::size_t protocol, bool in_switch, double tree_share, double bytes) {
   double hops = 0, longest = 0;
@@ -77,8 +70,8 @@ double tree(const Way& way, std::size_t protocol, bool in_switch, double tree_sh
       rate = level.bandwidth * use.in_switch_share;
       moved = (level.members + 1) / level.members * bytes;
     } else {
-      hops +=
-          2 * (level.in_node ? level.members - 1 : steps_of_tree(level.members)) * rates.hop.value;
+      hops += 2 * (level.in_node ? level.members - 1 : doublings(static_cast<int>(level.members))) *
+              rates.hop.value;
     }
     longest = std::max(longest, moved / rate);
   }

@@ -10,21 +10,18 @@
 namespace stratplan {
 namespace {
 
-const Json& part(const std::string& name) {
-  static std::map<std::string, Json> files;
-  const auto [found, fresh] = files.try_emplace(name);
-  if (fresh)
-    found->second = read_json_file((data_folder("machines") / "parts" / (name + ".json")).string());
-  return found->second;
+Json read_part(const char* name) {
+  return read_json_file((data_folder("machines") / "parts" / name).string());
+}
+
+const Json& libraries() {
+  static const Json libraries = read_part("collectives.json");
+  return libraries;
 }
 
 const Json& library_part(const std::string& library) {
-  const Json& libraries = part("collectives");
-  if (const auto found = libraries.find(library); found != libraries.end()) return *found;
-  const std::vector<std::string> names = collective_libraries();
-  throw InputError(library, "",
-                   fmt::format("unknown communication library{}; expected one of {}",
-                               suggestion(library, names), fmt::join(names, ", ")));
+  check_library(library, library, "");
+  return libraries().at(library);
 }
 
 LinkUse use_from(const Json& json) {
@@ -42,10 +39,20 @@ LinkUse use_from(const Json& json) {
 
 }  // namespace
 
-std::vector<std::string> collective_libraries() {
+void check_library(const std::string& library, const std::string& file,
+                   const std::string& pointer) {
+  if (libraries().contains(library)) return;
   std::vector<std::string> names;
-  for (const auto& [name, library] : part("collectives").items()) names.push_back(name);
-  return names;
+  for (const auto& entry : libraries().items()) names.push_back(entry.key());
+  throw InputError(file, pointer,
+                   fmt::format("unknown communication library{}; expected one of {}",
+                               suggestion(library, names), fmt::join(names, ", ")));
+}
+
+std::string class_of_link(const std::string& link) {
+  static const Json links = read_part("links.json");
+  const auto found = links.find(link);
+  return found == links.end() ? "" : found->at("class").get<std::string>();
 }
 
 LibraryRates read_library_rates(const std::string& library) {
@@ -56,11 +63,9 @@ LibraryRates read_library_rates(const std::string& library) {
 }
 
 LinkUse read_link_use(const std::string& library, const std::string& link) {
-  const Json &links = library_part(library).at("links"), &known = part("links");
+  const Json& links = library_part(library).at("links");
   if (const auto own = links.find(link); own != links.end()) return use_from(*own);
-  const auto described = known.find(link);
-  if (described == known.end()) return {};
-  const auto of_class = links.find(described->at("class").get<std::string>());
+  const auto of_class = links.find(class_of_link(link));
   return of_class == links.end() ? LinkUse() : use_from(*of_class);
 }
 

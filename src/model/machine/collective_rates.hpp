@@ -51,7 +51,9 @@ LibraryRates read_library_rates(const std::string& library);
 /// The library on this link of machines/parts/links.json: as fitted to rows of this link, or else
 /// of all links of its class. No protocols if neither is described.
 LinkUse read_link_use(const std::string& library, const std::string& link);
-/// Names of the described libraries, ascending.
-std::vector<std::string> collective_libraries();
+/// Throws InputError at this place of this file if there is no library of that name.
+void check_library(const std::string& library, const std::string& file, const std::string& pointer);
+/// The class of a link of machines/parts/links.json, for example "nvlink"; empty if there is none.
+std::string class_of_link(const std::string& link);
 
 }  // namespace stratplan

@@ -8,19 +8,23 @@
 
 namespace stratplan {
 
-ScalingRates scaling_rates_from(const Json& document) {
+namespace {
+
+ScalingRates read_rates(const std::string& file) {
+  const Json document = read_json_file(file);
   const auto rate = [&](const char* name) {
     if (!document.at("source").contains(name))
-      throw InputError("machines/parts/scaling.json", "/source",
-                       std::string("expected the source of ") + name);
+      throw InputError(file, "/source", std::string("expected the source of ") + name);
     return document.at(name).get<double>();
   };
   return {rate("device_spread"), rate("step_jitter"), rate("beside_sums")};
 }
 
+}  // namespace
+
 const ScalingRates& scaling_rates() {
-  static const ScalingRates rates = scaling_rates_from(
-      read_json_file((data_folder("machines") / "parts" / "scaling.json").string()));
+  static const ScalingRates rates =
+      read_rates((data_folder("machines") / "parts" / "scaling.json").string());
   return rates;
 }
 

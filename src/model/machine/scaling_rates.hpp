@@ -2,7 +2,6 @@
 // What keeps large jobs below the speed of one device: devices that are not equally fast, and
 // kernels that share a device with sums. Measured machines bring their own spread. For machines
 // with published rates these numbers are data with sources: machines/parts/scaling.json.
-#include "model/base/json/json_fwd.hpp"
 
 namespace stratplan {
 
@@ -17,7 +16,6 @@ struct ScalingRates {
 
 /// The shipped rates. Throws InputError if a number has no source beside it.
 const ScalingRates& scaling_rates();
-ScalingRates scaling_rates_from(const Json& document);
 
 /// Returns how much longer the slowest of `ranks` computes than a rank on average, as a share: the
 /// expected maximum of as many normal variables. A synchronous step waits for it.

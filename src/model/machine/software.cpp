@@ -184,13 +184,8 @@ Software software_from_json(const Json& document, const std::string& file) {
   software.convolutions = kernels.value("convolutions", software.convolutions);
   read_update_passes(kernels.value("update_passes", none), file, software);
   software.library = sums.value("library", software.library);
-  const std::vector<std::string> libraries = collective_libraries();
-  if (!software.library.empty() &&
-      std::ranges::find(libraries, software.library) == libraries.end())
-    throw InputError(
-        file, "/sums/library",
-        fmt::format("unknown communication library{}; expected one of {}",
-                    suggestion(software.library, libraries), fmt::join(libraries, ", ")));
+  if (sums.contains("library") && !software.library.empty())
+    check_library(software.library, file, "/sums/library");
   software.overlap = sums.value("overlap", software.overlap);
   if (sums.contains("bucket_bytes"))
     software.bucket = Bytes{sums.at("bucket_bytes").get<std::int64_t>()};
@@ -248,17 +243,21 @@ void set_constants(MachineProfile& machine, const HostConstants& constants) {
 
 namespace {
 
+bool has_published_gpus(const MachineProfile& machine) {
+  return machine.assumed && machine.on_gpus();
+}
+
 /// Gives a machine with published rates what keeps large jobs below the speed of one device.
 void set_scaling(MachineProfile& machine) {
   machine.scaling = machine.assumed ? scaling_rates() : ScalingRates();
-  if (machine.assumed && machine.on_gpus() && !machine.hidden)
+  if (has_published_gpus(machine) && !machine.hidden)
     machine.hidden = 1 / machine.scaling.beside_sums;
 }
 
 /// Gives the levels of a machine of GPUs with published rates what the library attains on their
 /// links.
 void set_library(MachineProfile& machine, const std::string& library) {
-  const bool described = machine.on_gpus() && machine.assumed && !library.empty();
+  const bool described = has_published_gpus(machine) && !library.empty();
   machine.library = described ? read_library_rates(library) : LibraryRates();
   for (Level& level : machine.levels)
     level.use = described ? read_link_use(library, level.link) : LinkUse();
@@ -274,9 +273,8 @@ MachineProfile with_software(MachineProfile machine, Software software) {
     constants = found->second;
     if (!constants.op) constants.op = software.op;
   }
-  const bool published = machine.on_gpus() && machine.assumed,
-             launches = published && software.launch, hides = published && !machine.hidden,
-             issues = !machine.on_gpus() && constants.op;
+  const bool published = has_published_gpus(machine), launches = published && software.launch,
+             hides = published && !machine.hidden, issues = !machine.on_gpus() && constants.op;
   if (launches || hides || issues || !software.overlap)
     machine.stated_fingerprint = machine.fingerprint();
   set_scaling(machine);
@@ -291,7 +289,7 @@ MachineProfile with_software(MachineProfile machine, Software software) {
 }
 
 MachineProfile with_ideal_scaling(MachineProfile machine) {
-  if (machine.assumed && machine.hidden && machine.on_gpus()) machine.hidden = 1;
+  if (has_published_gpus(machine) && machine.hidden) machine.hidden = 1;
   machine.scaling = {};
   machine.library.congestion = 0;
   return machine;
