@@ -94,6 +94,17 @@ def figure(path, title, groups):
     path.write_text("\n".join(parts) + "\n")
 
 
+def figures(folder, kind, rows, keys, least):
+    """Draws a figure for each key, of its groups of at least so many rows. Returns their links."""
+    links = []
+    for name, key in keys.items():
+        groups = [g for g in grouped(rows, "network_left_out", key) if len(g[1]) >= least]
+        path = folder / f"{kind}-{name}.svg"
+        figure(path, f"predicted / measured by {name}: 10th, 50th, 90th percentile", groups)
+        links.append(f"![{kind} by {name}](calibration/{path.name})")
+    return links
+
+
 def coverage(rows, column):
     inside = sum(abs(row[column]) <= NORMAL_P90 * row["deviation"] for row in rows)
     width = median([math.exp(2 * NORMAL_P90 * row["deviation"]) for row in rows])
@@ -189,11 +200,7 @@ def main():
     }
     for kind, some in (("training", training), ("inference", inference), ("kernel", kernels)):
         lines += ["", f"## {kind.capitalize()}, networks left out", ""]
-        for name, key in keys.items():
-            groups = [g for g in grouped(some, "network_left_out", key) if len(g[1]) >= 3]
-            path = folder / f"{kind}-{name}.svg"
-            figure(path, f"predicted / measured by {name}: 10th, 50th, 90th percentile", groups)
-            lines.append(f"![{kind} by {name}](calibration/{path.name})")
+        lines += figures(folder, kind, some, keys, least=3)
         lines += [""] + table(
             "device and precision", grouped(some, "network_left_out", keys["device"])
         )
@@ -209,11 +216,7 @@ def main():
         "library": lambda row: f"{row['software']}, {row['family']}",
         "size": size_of,
     }
-    for name, key in keys.items():
-        path = folder / f"collective-{name}.svg"
-        groups = grouped(collectives, "network_left_out", key)
-        figure(path, f"predicted / measured by {name}: 10th, 50th, 90th percentile", groups)
-        lines.append(f"![collectives by {name}](calibration/{path.name})")
+    lines += figures(folder, "collective", collectives, keys, least=1)
     lines += [""] + table(
         "system, a tenth left out", grouped(collectives, "network_left_out", keys["system"])
     )

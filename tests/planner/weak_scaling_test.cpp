@@ -8,34 +8,14 @@
 #include "model/network/network.hpp"
 #include "planner/anchors.hpp"
 #include "planner/prediction.hpp"
+#include "support/abci.hpp"
 
 namespace stratplan {
 namespace {
 
-struct Series {
-  const char* network;
-  std::int64_t batch;                         ///< per GPU
-  double alone;                               ///< seconds of a step on one GPU
-  std::vector<std::pair<int, double>> steps;  ///< seconds by number of GPUs
-};
+using test::AbciSeries;
 
-/// ABCI, logs of ParaDL (Kahira et al.): weak scaling without overlap.
-const Series abci[] = {
-    {"vgg16",
-     32,
-     .261,
-     {{4, .314},
-      {8, .453},
-      {16, .454},
-      {32, .473},
-      {64, .477},
-      {128, .486},
-      {256, .499},
-      {512, .542}}},
-    {"resnet50", 64, .183, {{2, .189}, {4, .189}, {8, .208}, {16, .203}, {32, .211}, {1024, .235}}},
-};
-
-double predicted_step(const Series& series, int ranks, const MachineProfile& machine) {
+double predicted_step(const AbciSeries& series, int ranks, const MachineProfile& machine) {
   const Network network =
       read_network(series.network, {.batch = series.batch * ranks, .input_size = {}});
   Plan plan = uniform_plan(network, Decomposition::parse(fmt::format("N{}", ranks)));
@@ -49,7 +29,7 @@ TEST(WeakScaling, OfAbciIsMet) {
   double sum = 0;
   int points = 0;
   std::string text;
-  for (const Series& series : abci) {
+  for (const AbciSeries& series : test::abci_series()) {
     MachineProfile machine = read_machine("abci", 1, 1, read_software("chainermn"));
     Anchor anchor;
     anchor.network = series.network;
@@ -71,7 +51,7 @@ TEST(WeakScaling, OfAbciIsMet) {
 TEST(WeakScaling, IsIdealOnlyIfAskedFor) {
   const MachineProfile machine = read_machine("dgx-a100", 1, 1, read_software("pytorch-eager"));
   const MachineProfile ideal = with_ideal_scaling(machine);
-  const Series series{"resnet50", 64, 0, {}};
+  const AbciSeries& series = test::abci_series().back();
   const double one = predicted_step(series, 1, machine);
   EXPECT_EQ(predicted_step(series, 1, ideal), one);
   EXPECT_LT(predicted_step(series, 64, ideal), predicted_step(series, 64, machine));

@@ -12,7 +12,9 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/cost/collective_cost.hpp"
+#include "model/machine/machine_parts.hpp"
 #include "model/machine/scaling_rates.hpp"
+#include "support/abci.hpp"
 
 namespace stratplan::calibration {
 namespace {
@@ -79,7 +81,8 @@ std::optional<Collective> operation(const std::string& name) {
   return std::nullopt;
 }
 
-/// Rules that leave usable rows out of the fit. They were written before the first fit.
+/// Rules that leave usable rows out of the fit. They were written before the first fit of this
+/// program, after a first look at the rows in another script.
 std::string rule_against(const Row& row) {
   if (!row.at("flag").empty()) return "flagged: " + row.at("flag").substr(0, 22);
   const std::string& note = row.at("note");
@@ -90,69 +93,43 @@ std::string rule_against(const Row& row) {
   return "";
 }
 
-/// ABCI's training steps without overlap (Kahira et al.): seconds at this number of GPUs. What a
-/// step takes beyond a step on one GPU, and beyond the wait for the slowest, is the sum of all
-/// gradients.
-struct PublishedStep {
-  const char* network;
-  int gpus;
-  double seconds;
-};
-constexpr double vgg16_alone = .261, resnet50_alone = .183;
-constexpr std::int64_t vgg16_bytes = 138'357'544 * 4, resnet50_bytes = 25'557'032 * 4;
-const PublishedStep published_sums[] = {
-    {"VGG-16", 4, .314},       {"VGG-16", 8, .453},     {"VGG-16", 16, .454},
-    {"VGG-16", 32, .473},      {"VGG-16", 64, .477},    {"VGG-16", 128, .486},
-    {"VGG-16", 256, .499},     {"VGG-16", 512, .542},   {"ResNet-50", 4, .189},
-    {"ResNet-50", 8, .208},    {"ResNet-50", 16, .203}, {"ResNet-50", 32, .211},
-    {"ResNet-50", 1024, .235},
-};
-
 /// Standard deviation of the logarithm of a measured collective.
 constexpr double noise = 0.12;
 
-CollectiveRow abci_row(const PublishedStep& step) {
-  const bool vgg = std::string(step.network) == "VGG-16";
-  const double alone = vgg ? vgg16_alone : resnet50_alone;
-  CollectiveRow row{
-      .id = fmt::format("published.md section 6: {}, {} GPUs", step.network, step.gpus),
-      .system = "ABCI",
-      .library = "chainermn",
-      .bytes = {vgg ? vgg16_bytes : resnet50_bytes},
-      .nodes = step.gpus / 4,
-      .per_node = 4,
-      .inner = "nvlink2",
-      .outer = "edr",
-      .inner_links = 2,
-      .outer_links = 2};
-  row.seconds = step.seconds - alone * (1 + straggler_share(step.gpus, scaling_rates()));
+/// What a step on ABCI takes beyond a step on one GPU, and beyond the wait for the slowest, is the
+/// sum of all gradients.
+CollectiveRow abci_row(const test::AbciSeries& series, int gpus, double seconds) {
+  constexpr int per_node = 4;
+  CollectiveRow row{.id = fmt::format("published.md section 6: {}, {} GPUs", series.network, gpus),
+                    .system = "ABCI",
+                    .library = "chainermn",
+                    .bytes = {series.parameters * 4},
+                    .nodes = gpus / per_node,
+                    .per_node = per_node,
+                    .inner = "nvlink2",
+                    .outer = "edr",
+                    .inner_links = 2,
+                    .outer_links = 2};
+  row.seconds = seconds - series.alone * (1 + straggler_share(gpus, scaling_rates()));
   // The sum is a difference of steps, of which the best and the median of the logs differ by 0.4 %.
-  row.weight = 1 / (1 + std::pow(0.004 * step.seconds / row.seconds / noise, 2));
+  row.weight = 1 / (1 + std::pow(0.004 * seconds / row.seconds / noise, 2));
   return row;
 }
 
-const Json& known_links() {
-  static const Json links = read_json_file((data_folder("machines") / "parts/links.json").string());
-  return links;
-}
-
+/// A machine of the row's links. A level without several members is left out.
 MachineProfile machine_of(const CollectiveRow& row) {
-  const Json& links = known_links();
-  const auto level = [&](const char* name, int ranks, const std::string& link, double number) {
-    const double one =
-        link.empty() ? 1e9 : links.at(link).at("bandwidth_bytes_per_s").get<double>();
-    const bool network = std::string_view(name) == "node";
-    return Level{name, ranks, {}, network ? one : number * one, network ? number * one : 0, link};
-  };
-  MachineProfile machine;
-  machine.device.bytes_per_s = 1e12;
-  machine.levels = {level("node", row.nodes, row.outer, row.outer_links),
-                    level("gpu", row.per_node, row.inner, row.inner_links)};
-  return machine;
-}
-
-std::string class_of(const std::string& link) {
-  return known_links().at(link).at("class").get<std::string>();
+  Json document{{"name", row.system}, {"device", "v100-16"}, {"levels", Json::array()}};
+  if (row.nodes > 1)
+    document["levels"].push_back({{"name", "node"},
+                                  {"ranks", row.nodes},
+                                  {"link", row.outer},
+                                  {"shared_links", row.outer_links}});
+  if (row.per_node > 1)
+    document["levels"].push_back({{"name", "gpu"},
+                                  {"ranks", row.per_node},
+                                  {"link", row.inner},
+                                  {"links", row.inner_links}});
+  return machine_from_json(with_parts(std::move(document), row.id), row.id);
 }
 
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
@@ -198,7 +175,9 @@ CollectiveRows read_collectives(const std::string& folder) {
       one.excluded = "equal to another row of the same device";
     read.rows.push_back(std::move(one));
   });
-  for (const PublishedStep& step : published_sums) read.rows.push_back(abci_row(step));
+  for (const test::AbciSeries& series : test::abci_series())
+    for (const auto& [gpus, seconds] : series.steps)
+      if (gpus >= 4) read.rows.push_back(abci_row(series, gpus, seconds));  // whole nodes
   return read;
 }
 
@@ -207,6 +186,11 @@ namespace {
 /// LL sends words with flags, whose rate the network's own rate does not raise.
 bool has_limit(const std::string& library, const std::string& of_class) {
   return library == "nccl" && of_class != "nvlink" && of_class != "pcie";
+}
+
+/// Whether the link's switches sum, as NVSwitch does from its third generation on.
+bool has_switch(const std::string& library, const std::string& link) {
+  return library == "nccl" && (link == "nvlink4" || link == "nvlink5");
 }
 
 }  // namespace
@@ -219,8 +203,9 @@ int CollectiveModel::add(const std::string& name, double prior, double deviation
 
 /// Priors: NCCL's own cost model (src/graph/tuning.cc), microseconds per hop of a ring. It lets LL
 /// have a quarter of the bandwidth and LL128 0.92.
-void CollectiveModel::add_link(const std::string& library, const std::string& link) {
-  const std::string of = class_of(link);
+std::vector<int> CollectiveModel::add_link(const std::string& library, const std::string& link) {
+  std::vector<int> added;
+  const std::string of = class_of_link(link);
   struct Prior {
     double share, nvlink, pcie, network;
   };
@@ -230,44 +215,37 @@ void CollectiveModel::add_link(const std::string& library, const std::string& li
   for (const std::string& protocol : protocols_of(library)) {
     const Prior& prior = priors.at(protocol);
     const double hop = of == "nvlink" ? prior.nvlink : of == "pcie" ? prior.pcie : prior.network;
-    add(fmt::format("{} {} {} hop", library, of, protocol), hop, 1);
-    add(fmt::format("{} {} {} hop", library, link, protocol), 1, 0.5);
-    add(fmt::format("{} {} {} share", library, of, protocol), prior.share, 1);
-    add(fmt::format("{} {} {} share", library, link, protocol), 1, 0.2);
+    added.push_back(add(fmt::format("{} {} {} hop", library, of, protocol), hop, 1));
+    added.push_back(add(fmt::format("{} {} {} hop", library, link, protocol), 1, 0.5));
+    added.push_back(add(fmt::format("{} {} {} share", library, of, protocol), prior.share, 1));
+    added.push_back(add(fmt::format("{} {} {} share", library, link, protocol), 1, 0.2));
   }
   if (has_limit(library, of)) {
-    add(fmt::format("{} {} LL limit", library, of), 4e9, 1);
-    add(fmt::format("{} {} LL limit", library, link), 1, 0.5);
+    added.push_back(add(fmt::format("{} {} LL limit", library, of), 4e9, 1));
+    added.push_back(add(fmt::format("{} {} LL limit", library, link), 1, 0.5));
   }
-  if (library == "nccl" && (link == "nvlink4" || link == "nvlink5")) {
-    add("nccl switch share", 0.8, 0.3);
-    add("nccl switch hop", 20e-6, 1);
+  if (has_switch(library, link)) {
+    added.push_back(add("nccl switch share", 0.8, 0.3));
+    added.push_back(add("nccl switch hop", 20e-6, 1));
   }
+  return added;
 }
 
 CollectiveModel::CollectiveModel(std::vector<CollectiveRow> rows) : rows_(std::move(rows)) {
   for (const CollectiveRow& row : rows_) {
-    add(row.library + " call", 1e-5, 1);
+    std::vector<int>& used = used_.emplace_back();
+    used.push_back(add(row.library + " call", 1e-5, 1));
     // NCCL 2.0 and MLSL have no trees in these rows. ChainerMN sums small tensors with MPI, whose
     // algorithms are logarithmic.
-    if (row.library == "nccl") add(row.library + " trees", 0.9, 0.1);
-    if (row.library == "chainermn") add(row.library + " trees", 0.3, 0.1);
-    add(row.library + " congestion", 0.03, 1);
-    if (!row.inner.empty()) add_link(row.library, row.inner);
-    if (!row.outer.empty()) add_link(row.library, row.outer);
-  }
-  for (const CollectiveRow& row : rows_) {
-    std::vector<int>& used = used_.emplace_back();
-    for (const auto& [name, index] : index_)
-      for (const std::string& link : {row.inner, row.outer})
-        if (name == row.library + " call" || name == row.library + " trees" ||
-            name == row.library + " congestion" ||
-            (row.library == "nccl" && name.starts_with("nccl switch")) ||
-            (!link.empty() && (name.starts_with(row.library + " " + link + " ") ||
-                               name.starts_with(row.library + " " + class_of(link) + " ")))) {
-          used.push_back(index);
-          break;
-        }
+    if (row.library == "nccl") used.push_back(add(row.library + " trees", 0.9, 0.1));
+    if (row.library == "chainermn") used.push_back(add(row.library + " trees", 0.3, 0.1));
+    used.push_back(add(row.library + " congestion", 0.03, 1));
+    for (const std::string& link : {row.inner, row.outer})
+      if (!link.empty()) {
+        const std::vector<int> of_link = add_link(row.library, link);
+        used.insert(used.end(), of_link.begin(), of_link.end());
+      }
+    machines_.push_back(machine_of(row));
   }
 }
 
@@ -277,8 +255,9 @@ double CollectiveModel::value(const std::vector<double>& constants, const std::s
 
 LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::string& library,
                              const std::string& link) const {
-  const bool of_class = !known_links().contains(link);
-  const std::string general = of_class ? link : class_of(link);
+  const std::string its_class = class_of_link(link);
+  const bool of_class = its_class.empty();
+  const std::string& general = of_class ? link : its_class;
   LinkUse use;
   for (const std::string& protocol : protocols_of(library)) {
     const auto constant = [&](const char* what) {
@@ -287,11 +266,11 @@ LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::st
                    : value(constants, fmt::format("{} {} {} {}", library, link, protocol, what));
       return own * value(constants, fmt::format("{} {} {} {}", library, general, protocol, what));
     };
-    const bool limited = protocol == "LL" && has_limit(library, of_class ? link : general);
+    const bool limited = protocol == "LL" && has_limit(library, general);
     use.protocols.push_back(
         {{constant("hop")}, constant("share"), limited ? constant("limit") : 0});
   }
-  if (library == "nccl" && (link == "nvlink4" || link == "nvlink5")) {
+  if (has_switch(library, link)) {
     use.in_switch_share = value(constants, "nccl switch share");
     use.in_switch_hop = {value(constants, "nccl switch hop")};
   }
@@ -305,17 +284,18 @@ LibraryRates CollectiveModel::library(const std::vector<double>& constants,
           value(constants, name + " congestion")};
 }
 
-double CollectiveModel::error(const std::vector<double>& constants,
-                              const CollectiveRow& row) const {
-  MachineProfile machine = machine_of(row);
+double CollectiveModel::error(const std::vector<double>& constants, std::size_t index) const {
+  const CollectiveRow& row = rows_[index];
+  MachineProfile machine = machines_[index];
   machine.library = library(constants, row.library);
-  if (!row.outer.empty()) machine.levels[0].use = use(constants, row.library, row.outer);
-  if (!row.inner.empty()) machine.levels[1].use = use(constants, row.library, row.inner);
   GroupShape shape;
-  shape.members[0] = row.nodes;
-  shape.members[1] = row.per_node;
-  const Seconds predicted =
-      estimate_collective(row.op, row.bytes, shape, {row.nodes, row.per_node}, machine);
+  Topology placement;
+  for (Level& level : machine.levels) {
+    level.use = use(constants, row.library, level.link);
+    shape.members[placement.size()] = level.ranks;
+    placement.push_back(level.ranks);
+  }
+  const Seconds predicted = estimate_collective(row.op, row.bytes, shape, placement, machine);
   return std::log(predicted.value / row.seconds);
 }
 
@@ -327,7 +307,7 @@ std::vector<double> CollectiveModel::weights() const {
 
 std::vector<double> CollectiveModel::errors(const std::vector<double>& constants) const {
   std::vector<double> errors;
-  for (const CollectiveRow& row : rows_) errors.push_back(error(constants, row));
+  for (std::size_t i = 0; i < rows_.size(); ++i) errors.push_back(error(constants, i));
   return errors;
 }
 
@@ -346,13 +326,13 @@ FitResult CollectiveModel::fit(std::vector<double> weights,
     Residuals residuals;
     std::vector<double> moved = constants;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const double here = residuals.values.emplace_back(error(constants, rows_[i]));
+      const double here = residuals.values.emplace_back(error(constants, i));
       auto& derivatives = residuals.derivatives.emplace_back();
       for (const int index : used_[i]) {
         double& constant = moved[static_cast<std::size_t>(index)];
         const double before = constant;
         constant += step;
-        const double slope = (error(moved, rows_[i]) - here) / step;
+        const double slope = (error(moved, i) - here) / step;
         constant = before;
         if (slope != 0) derivatives.emplace_back(index, slope);
       }
@@ -366,7 +346,7 @@ Json CollectiveModel::libraries(const FitResult& fit) const {
   std::map<std::string, std::set<std::string>> links;
   for (const CollectiveRow& row : rows_)
     for (const std::string& link : {row.inner, row.outer})
-      if (!link.empty()) links[row.library].insert({link, class_of(link)});
+      if (!link.empty()) links[row.library].insert({link, class_of_link(link)});
   Json document = Json::object();
   for (const auto& [name, of] : links) {
     const LibraryRates rates = library(fit.constants, name);

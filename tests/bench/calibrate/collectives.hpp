@@ -31,7 +31,7 @@ struct CollectiveRows {
   std::vector<CollectiveRow> rows;
   std::map<std::string, int> unusable;  ///< rows by reason
 };
-/// Reads comm.csv, and the sums that ABCI's training steps imply (published_sums in the source).
+/// Reads comm.csv, and the sums that ABCI's training steps imply (tests/support/abci.hpp).
 CollectiveRows read_collectives(const std::string& folder);
 
 /// The constants are logarithms: per library the time of a call and the bandwidth of trees, and per
@@ -55,13 +55,15 @@ class CollectiveModel {
   };
   int add(const std::string& name, double prior, double deviation);
   double value(const std::vector<double>& constants, const std::string& name) const;
-  void add_link(const std::string& library, const std::string& link);
+  /// Adds the constants of a link and of its class, and returns all that it depends on.
+  std::vector<int> add_link(const std::string& library, const std::string& link);
   LinkUse use(const std::vector<double>& constants, const std::string& library,
               const std::string& link) const;
   LibraryRates library(const std::vector<double>& constants, const std::string& name) const;
-  double error(const std::vector<double>& constants, const CollectiveRow& row) const;
+  double error(const std::vector<double>& constants, std::size_t index) const;
 
   std::vector<CollectiveRow> rows_;
+  std::vector<MachineProfile> machines_;  ///< by row
   std::vector<Constant> constants_;
   std::map<std::string, int> index_;
   std::vector<std::vector<int>> used_;  ///< by row: the constants that it depends on

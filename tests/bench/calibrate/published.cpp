@@ -1,17 +1,13 @@
 #include "bench/calibrate/published.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <optional>
 #include <regex>
 
 #include "bench/calibrate/tables.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
-#include "model/base/text.hpp"
 
 namespace stratplan::calibration {
 namespace {

@@ -10,6 +10,7 @@
 #include "model/base/json/json.hpp"
 #include "model/base/robust_fit.hpp"
 #include "model/base/statistics.hpp"
+#include "model/machine/machine_parts.hpp"
 #include "planner/prediction.hpp"
 
 namespace stratplan::calibration {
@@ -28,20 +29,15 @@ Software software_of(const NetworkRow& row) {
 }
 
 MachineProfile machine_of(const NetworkRow& row, int devices) {
-  const auto& [name, number] = nodes.at(row.device);
-  const Json link =
-      read_json_file((data_folder("machines") / "parts/links.json").string()).at(name);
-  MachineProfile machine;
-  machine.name = "node";
-  machine.assumed = true;
-  machine.device = read_device(row.device);
+  const auto& [link, number] = nodes.at(row.device);
+  const Json level{{"name", "gpu"}, {"ranks", devices}, {"link", link}, {"links", number}};
+  const Json document = with_parts({{"name", "node"},
+                                    {"assumed", true},
+                                    {"device", row.device},
+                                    {"levels", Json::array({level})}},
+                                   row.id);
+  MachineProfile machine = machine_from_json(document, row.id);
   machine.device.math = row.math == Math::Tf32 ? Math::Tf32 : Math::Fp32;
-  machine.levels = {{"gpu",
-                     devices,
-                     {link.at("latency_seconds").get<double>()},
-                     number * link.at("bandwidth_bytes_per_s").get<double>(),
-                     0,
-                     name}};
   return with_software(machine, software_of(row));
 }
 
