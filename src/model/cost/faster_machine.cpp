@@ -48,7 +48,10 @@ void improve_links(MachineProfile& machine, Resource resource, double factor) {
     if (resource == Resource::Latency) {
       level.latency = level.latency / factor;
       level.use.in_switch_hop = level.use.in_switch_hop / factor;
-      for (ProtocolRates& rates : level.use.protocols) rates.hop = rates.hop / factor;
+      for (ProtocolRates& rates : level.use.protocols) {
+        rates.hop = rates.hop / factor;
+        rates.start = rates.start / factor;
+      }
     } else {
       level.bandwidth_bytes_per_s *= factor;
       level.shared_bytes_per_s *= factor;

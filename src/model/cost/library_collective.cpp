@@ -47,18 +47,19 @@ Way way_of(const GroupShape& shape, const Topology& placement, const MachineProf
 }
 
 double ring(const Way& way, std::size_t protocol, double ways, double members, double bytes) {
-  double hops = 0, narrowest = std::numeric_limits<double>::infinity();
+  double start = 0, hops = 0, narrowest = std::numeric_limits<double>::infinity();
   for (const Crossed& level : way) {
     const ProtocolRates& rates = level.use->protocols[protocol];
+    start = std::max(start, rates.start.value);
     hops += ways * level.outside * (level.members - 1) * rates.hop.value;
     narrowest = std::min(narrowest, rates.rate(level.bandwidth));
   }
-  return hops + ways * (members - 1) / members * bytes / narrowest;
+  return start + hops + ways * (members - 1) / members * bytes / narrowest;
 }
 
 /// A tree over the nodes, and a chain or a sum in the switch inside each.
 double tree(const Way& way, std::size_t protocol, bool in_switch, double tree_share, double bytes) {
-  double hops = 0, longest = 0;
+  double start = 0, hops = 0, longest = 0;
   for (const Crossed& level : way) {
     const LinkUse& use = *level.use;
     const ProtocolRates& rates = use.protocols[protocol];
@@ -70,12 +71,13 @@ double tree(const Way& way, std::size_t protocol, bool in_switch, double tree_sh
       rate = level.bandwidth * use.in_switch_share;
       moved = (level.members + 1) / level.members * bytes;
     } else {
+      start = std::max(start, rates.start.value);
       hops += 2 * (level.in_node ? level.members - 1 : doublings(static_cast<int>(level.members))) *
               rates.hop.value;
     }
     longest = std::max(longest, moved / rate);
   }
-  return hops + longest;
+  return start + hops + longest;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 //              time
 //   in switch  all-reduce: as the tree, but the innermost level's switch sums. (m + 1)/m n bytes
 //              pass each way: each rank's data once, and the sums of its own part
+// Ring and tree wait once for the buffers of their slowest level (ProtocolRates::start).
 // A group that has several members in a node leaves the node through all of the node's interfaces.
 // Networks lose bandwidth with the number of nodes that sum (LibraryRates::congestion).
 #include "model/cost/op_cost.hpp"

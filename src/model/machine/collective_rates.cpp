@@ -29,7 +29,8 @@ LinkUse use_from(const Json& json) {
   for (const Json& protocol : json.at("protocols"))
     use.protocols.push_back({{protocol.at("hop_seconds").get<double>()},
                              protocol.at("share").get<double>(),
-                             protocol.value("limit_bytes_per_s", 0.0)});
+                             protocol.value("limit_bytes_per_s", 0.0),
+                             {protocol.value("start_seconds", 0.0)}});
   if (const auto in_switch = json.find("in_switch"); in_switch != json.end()) {
     use.in_switch_share = in_switch->at("share").get<double>();
     use.in_switch_hop = {in_switch->at("hop_seconds").get<double>()};

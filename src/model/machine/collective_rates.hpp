@@ -17,6 +17,8 @@ struct ProtocolRates {
   double share = 1;  ///< of the links' bandwidth that the protocol attains
   /// what the protocol attains on links of any bandwidth, as words with flags do; 0: no limit
   double limit_bytes_per_s = 0;
+  /// time until the protocol's buffers are full, once per collective whatever the number of hops
+  Seconds start{};
 
   /// The attained rate on links of this bandwidth, in bytes per second. Both limits add up as times
   /// do.

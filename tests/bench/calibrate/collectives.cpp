@@ -207,16 +207,18 @@ std::vector<int> CollectiveModel::add_link(const std::string& library, const std
   std::vector<int> added;
   const std::string of = class_of_link(link);
   struct Prior {
-    double share, nvlink, pcie, network;
+    double share, start, nvlink, pcie, network;
   };
-  const std::map<std::string, Prior> priors{{"LL", {.25, .6e-6, 1e-6, 2.7e-6}},
-                                            {"LL128", {.92, 1.9e-6, 2.5e-6, 4e-6}},
-                                            {"Simple", {1, 3.4e-6, 5.7e-6, 14e-6}}};
+  const std::map<std::string, Prior> priors{{"LL", {.25, 5e-6, .6e-6, 1e-6, 2.7e-6}},
+                                            {"LL128", {.92, 10e-6, 1.9e-6, 2.5e-6, 4e-6}},
+                                            {"Simple", {1, 20e-6, 3.4e-6, 5.7e-6, 14e-6}}};
   for (const std::string& protocol : protocols_of(library)) {
     const Prior& prior = priors.at(protocol);
     const double hop = of == "nvlink" ? prior.nvlink : of == "pcie" ? prior.pcie : prior.network;
-    added.push_back(add(fmt::format("{} {} {} hop", library, of, protocol), hop, 1));
+    added.push_back(add(fmt::format("{} {} {} hop", library, of, protocol), hop, 0.5));
     added.push_back(add(fmt::format("{} {} {} hop", library, link, protocol), 1, 0.5));
+    added.push_back(add(fmt::format("{} {} {} start", library, of, protocol), prior.start, 1));
+    added.push_back(add(fmt::format("{} {} {} start", library, link, protocol), 1, 0.5));
     added.push_back(add(fmt::format("{} {} {} share", library, of, protocol), prior.share, 1));
     added.push_back(add(fmt::format("{} {} {} share", library, link, protocol), 1, 0.2));
   }
@@ -268,7 +270,8 @@ LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::st
     };
     const bool limited = protocol == "LL" && has_limit(library, general);
     use.protocols.push_back(
-        {{constant("hop")}, constant("share"), limited ? constant("limit") : 0});
+        {{constant("hop")}, constant("share"), limited ? constant("limit") : 0,
+                             {constant("start")}});
   }
   if (has_switch(library, link)) {
     use.in_switch_share = value(constants, "nccl switch share");
@@ -364,6 +367,7 @@ Json CollectiveModel::libraries(const FitResult& fit) const {
             entry["protocols"].emplace_back(Json{{"name", protocols[i]},
                                                  {"hop_seconds", rounded(of_protocol.hop.value)},
                                                  {"share", rounded(of_protocol.share)}});
+        protocol["start_seconds"] = rounded(of_protocol.start.value);
         if (of_protocol.limit_bytes_per_s > 0)
           protocol["limit_bytes_per_s"] = rounded(of_protocol.limit_bytes_per_s);
       }

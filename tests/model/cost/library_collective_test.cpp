@@ -68,6 +68,15 @@ TEST(LibraryCollective, TheFasterProtocolCounts) {
   EXPECT_DOUBLE_EQ(seconds(Collective::AllReduce, 80000, shape(1, 8), machine), 140 + 1400);
 }
 
+TEST(LibraryCollective, BuffersFillOnceAtTheSlowestLevel) {
+  MachineProfile machine = described();
+  const double before = seconds(Collective::AllReduce, 800, shape(2, 8), machine);
+  machine.levels[0].use.protocols[0].start = {3};
+  machine.levels[1].use.protocols[0].start = {7};
+  EXPECT_DOUBLE_EQ(seconds(Collective::AllReduce, 800, shape(2, 8), machine), before + 7);
+  EXPECT_DOUBLE_EQ(seconds(Collective::AllReduce, 800, shape(2, 1), machine), 2 * 10 + 80 + 3);
+}
+
 TEST(LibraryCollective, LargeNetworksLoseBandwidth) {
   MachineProfile machine = described();
   const double alone = seconds(Collective::AllReduce, 1 << 20, shape(8, 1), machine);
