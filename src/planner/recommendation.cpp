@@ -105,9 +105,7 @@ std::string why_not_the_first(const PlanningResult& result, const Considered& be
 }  // namespace
 
 bool is_tie(const Prediction& a, const Prediction& b) {
-  constexpr double least = 0.2, most = 0.8;
-  const double first = probability_less(b.step / a.step, deviation_of_ratio(a.errors, b.errors));
-  return least < first && first < most;
+  return is_tie(b.step / a.step, deviation_of_ratio(a.errors, b.errors));
 }
 
 bool simpler(const Plan& a, const Plan& b) { return complexity(a) < complexity(b); }

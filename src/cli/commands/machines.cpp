@@ -112,6 +112,39 @@ void print_numbers(const std::string& title, const Json& part) {
   }
 }
 
+/// Prints what keeps many ranks below the speed of one.
+void print_scaling(const Json& document, const MachineProfile& machine) {
+  const std::string part = "machines/parts/scaling.json";
+  Json scaling{{"hidden", machine.hidden.value_or(0)}};
+  scaling["source"]["hidden"] = document.contains("hidden") ? source_of(document, "hidden")
+                                : machine.hidden            ? "1 / beside_sums of " + part
+                                                 : "not stated, so nothing is hidden";
+  if (machine.assumed) {
+    scaling["device_spread"] = machine.scaling.device_spread;
+    scaling["step_jitter"] = machine.scaling.step_jitter;
+    scaling["source"]["device_spread"] = scaling["source"]["step_jitter"] = part;
+  }
+  if (machine.library.congestion > 0) {
+    scaling["congestion"] = machine.library.congestion;
+    scaling["source"]["congestion"] =
+        fmt::format("{}, machines/parts/collectives.json", machine.software.library);
+  }
+  print_numbers("many ranks", scaling);
+}
+
+/// Prints how collectives of the library use a link.
+void print_protocols(const LinkUse& use, const std::string& library) {
+  for (std::size_t i = 0; i < use.protocols.size(); ++i) {
+    const ProtocolRates& protocol = use.protocols[i];
+    fmt::print("  {:<24} {:>14}  of the bandwidth, {:.3g} us to start and {:.3g} us a hop\n",
+               fmt::format("{}, protocol {}", library, i + 1), fmt::format("{:.3g}", protocol.share),
+               protocol.start.value * 1e6, protocol.hop.value * 1e6);
+  }
+  if (use.in_switch_share > 0)
+    fmt::print("  {:<24} {:>14}  of the bandwidth, {:.3g} us\n", library + ", in the switch",
+               fmt::format("{:.3g}", use.in_switch_share), use.in_switch_hop.value * 1e6);
+}
+
 void show(const std::string& source, bool json) {
   const Json document = read_machine_document(source);
   if (json) {
@@ -119,16 +152,17 @@ void show(const std::string& source, bool json) {
     return;
   }
   fmt::print("{} ({}): {}\n", document.at("name").get<std::string>(),
-             machine_from_json(document, source).assumed ? "assumed" : "measured",
+             document.value("assumed", false) ? "assumed" : "measured",
              document.value("description", std::string("no description")));
-  print_numbers("sums of gradients beside kernels",
-                {{"hidden", document.value("hidden", 0.0)},
-                 {"source", document.contains("hidden") ? source_of(document, "hidden")
-                                                        : "not stated, so nothing is hidden"}});
+  const MachineProfile machine = with_software(machine_from_json(document, source), Software());
+  print_scaling(document, machine);
   print_numbers(fmt::format("device {}", document.at("device").value("name", std::string())),
                 document.at("device"));
-  for (const Json& level : document.at("levels"))
-    print_numbers(fmt::format("level {}", level.at("name").get<std::string>()), level);
+  for (std::size_t level = 0; level < machine.levels.size(); ++level) {
+    print_numbers(fmt::format("level {}", machine.levels[level].name),
+                  document.at("levels")[level]);
+    print_protocols(machine.levels[level].use, machine.software.library);
+  }
   if (document.contains("storage"))
     for (const auto& [name, level] : document.at("storage").items())
       print_numbers(fmt::format("storage {}", name), level);

@@ -81,4 +81,10 @@ double probability_less(double ratio, double deviation) {
   return 0.5 * std::erfc(-std::log(ratio) / deviation / std::numbers::sqrt2);
 }
 
+bool is_tie(double ratio, double deviation) {
+  constexpr double sure = 0.8;
+  const double probability = probability_less(ratio, deviation);
+  return 1 - sure < probability && probability < sure;
+}
+
 }  // namespace stratplan

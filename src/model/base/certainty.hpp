@@ -81,5 +81,7 @@ ErrorKind largest_error(const Sensitivity& a, const Sensitivity& b);
 /// large. `deviation`: the standard deviation of the logarithm of their ratio. Without errors,
 /// equal values give 1/2.
 double probability_less(double ratio, double deviation);
+/// Whether two such values cannot be told apart: neither is less with a probability of 0.8.
+bool is_tie(double ratio, double deviation);
 
 }  // namespace stratplan

@@ -171,6 +171,17 @@ void add_residuals(const std::vector<Case>& cases, const std::vector<double>& fi
   }
 }
 
+void print(const Ties& ties) {
+  const auto percent = [&](std::size_t part) {
+    return 100 * static_cast<double>(part) /
+           static_cast<double>(std::max<std::size_t>(1, ties.pairs));
+  };
+  fmt::print(
+      "networks left out: {} pairs of networks of which one takes 1.1 to 2 times as long; "
+      "{:.1f} % called ties, {:.1f} % in the wrong order\n",
+      ties.pairs, percent(ties.called_ties), percent(ties.wrong_order));
+}
+
 void validate(const ShareModel& model, const std::vector<Case>& cases, const FitResult& fit,
               std::vector<Residual>& residuals, bool verbose) {
   const auto trained = [](const Case& one) { return is_step(one) && !one.excluded; };
@@ -192,11 +203,14 @@ void validate(const ShareModel& model, const std::vector<Case>& cases, const Fit
   for (const Case& one : cases) devices.insert(one.device);
   const std::vector<double> by_device = left_out(device, devices.size());
   print_figures("devices left out", cases, by_device);
-  print_coverage(cases, networks, stated_deviations(model, cases, fit), of_kernel);
-  print_coverage(cases, networks, stated_deviations(model, cases, fit), trained);
-  print_coverage(cases, networks, stated_deviations(model, cases, fit), inferred);
-  add_residuals(cases, model.errors(fit.constants), networks, by_device,
-                stated_deviations(model, cases, fit), residuals);
+  const std::vector<StatedError> stated = stated_errors(model, cases, fit);
+  std::vector<double> deviations;
+  for (const StatedError& error : stated) deviations.push_back(error.deviation());
+  print_coverage(cases, networks, deviations, of_kernel);
+  print_coverage(cases, networks, deviations, trained);
+  print_coverage(cases, networks, deviations, inferred);
+  print(ties_among(cases, networks, stated));
+  add_residuals(cases, model.errors(fit.constants), networks, by_device, deviations, residuals);
   if (!verbose) return;
   const Names by_software = [](const Case& one) {
     return fmt::format("{} {} {}", one.device, name_of(one.math), one.software);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "model/base/certainty.hpp"
 #include "model/base/hash.hpp"
 #include "model/machine/error_model.hpp"
 
@@ -54,27 +55,70 @@ std::vector<double> errors_left_out(
   return errors;
 }
 
-std::vector<double> stated_deviations(const ShareModel& model, const std::vector<Case>& cases,
-                                      const FitResult& fit) {
+namespace {
+
+double square(double value) { return value * value; }
+
+}  // namespace
+
+double StatedError::deviation() const {
+  double variance = square(device) + square(kernels);
+  for (const double family : families) variance += square(family);
+  return std::sqrt(variance);
+}
+
+double deviation_of_ratio(const StatedError& a, const StatedError& b) {
+  double variance = square(a.kernels) + square(b.kernels);
+  for (std::size_t family = 0; family < kernel_family_count; ++family)
+    variance += square(a.families[family] - b.families[family]);
+  return std::sqrt(variance);
+}
+
+std::vector<StatedError> stated_errors(const ShareModel& model, const std::vector<Case>& cases,
+                                       const FitResult& fit) {
   const ErrorModel& errors = error_model();
-  const auto square = [](double value) { return value * value; };
-  std::vector<double> deviations;
+  std::vector<StatedError> stated;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::vector<double> seconds = model.seconds(i, fit.constants);
-    std::array<double, kernel_family_count> by_family{};
+    StatedError& of = stated.emplace_back();
     double total = 0, kernels = 0;
     for (std::size_t t = 0; t < seconds.size(); ++t) {
       const auto family = static_cast<std::size_t>(cases[i].terms[t].family);
-      by_family[family] += seconds[t];
+      of.families[family] += seconds[t] * errors.family[family];
       kernels += square(seconds[t] * errors.kernel[family]);
       total += seconds[t];
     }
-    double variance = square(errors.calibrated_device) + kernels / square(total);
-    for (std::size_t family = 0; family < kernel_family_count; ++family)
-      variance += square(by_family[family] / total * errors.family[family]);
-    deviations.push_back(std::sqrt(variance));
+    for (double& family : of.families) family /= total;
+    of.kernels = std::sqrt(kernels) / total;
+    of.device = errors.calibrated_device;
   }
-  return deviations;
+  return stated;
+}
+
+Ties ties_among(const std::vector<Case>& cases, const std::vector<double>& errors,
+                const std::vector<StatedError>& stated) {
+  const double least = std::log(1.1), most = std::log(2);
+  Ties ties;
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (cases[i].training && !cases[i].network.empty() && !cases[i].excluded)
+      alike[cases[i].device + std::string(name_of(cases[i].math)) + cases[i].software].push_back(i);
+  for (const auto& [of, rows] : alike)
+    for (std::size_t first = 0; first < rows.size(); ++first)
+      for (std::size_t second = 0; second < first; ++second) {
+        const std::size_t a = rows[first], b = rows[second];
+        const double measured = std::log(cases[a].seconds / cases[b].seconds);
+        if (cases[a].network == cases[b].network || std::abs(measured) < least ||
+            std::abs(measured) > most)
+          continue;
+        const double predicted = measured + errors[a] - errors[b];
+        ++ties.pairs;
+        if (is_tie(std::exp(predicted), deviation_of_ratio(stated[a], stated[b])))
+          ++ties.called_ties;
+        else if (predicted * measured < 0)
+          ++ties.wrong_order;
+      }
+  return ties;
 }
 
 Coverage coverage_of(const std::vector<double>& errors, const std::vector<double>& deviations) {

@@ -1,5 +1,6 @@
 #pragma once
 // Cross-validation of the fit: errors of rows that it did not see.
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -25,10 +26,28 @@ std::vector<double> errors_left_out(
     const std::vector<std::string>& names, std::size_t folds, const std::vector<double>& weights,
     const std::function<std::vector<double>(const std::vector<double>& weights)>& errors_with);
 
-/// Standard deviations of log(predicted / measured) that the error model states for the cases: one
-/// for the device, one for each family, one for each kernel (machine/error_model.hpp).
-std::vector<double> stated_deviations(const ShareModel& model, const std::vector<Case>& cases,
-                                      const FitResult& fit);
+/// The error that the model states for a case (machine/error_model.hpp): standard deviations of
+/// log(predicted / measured).
+struct StatedError {
+  std::array<double, kernel_family_count> families{};
+  double kernels = 0;  ///< of all single kernels together
+  double device = 0;
+  /// of the case alone
+  double deviation() const;
+};
+/// The standard deviation of the ratio of two cases of one device, whose error cancels.
+double deviation_of_ratio(const StatedError& a, const StatedError& b);
+std::vector<StatedError> stated_errors(const ShareModel& model, const std::vector<Case>& cases,
+                                       const FitResult& fit);
+
+/// Pairs of two networks' steps that were measured on one device with one software and arithmetic,
+/// of which one took 1.1 to 2 times as long.
+struct Ties {
+  std::size_t pairs = 0, called_ties = 0, wrong_order = 0;
+};
+/// `errors`: log(predicted / measured) by case.
+Ties ties_among(const std::vector<Case>& cases, const std::vector<double>& errors,
+                const std::vector<StatedError>& stated);
 
 /// The share of errors within the range from the 10th to the 90th percentile, and the median ratio
 /// of both.
