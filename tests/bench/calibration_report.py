@@ -246,7 +246,7 @@ def main():
             counts = [
                 re.sub(r"(?:/[^/\s:]+)+/", "", line.rstrip())
                 for line in printed
-                if "not usable" in line or "excluded:" in line
+                if "not usable" in line or "excluded:" in line or "called ties" in line
             ]
         lines += ["", "## Rows", "", "```", *counts, "```"]
     (ROOT / "reports/calibration.md").write_text("\n".join(lines) + "\n")
