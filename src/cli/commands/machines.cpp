@@ -118,7 +118,7 @@ void print_scaling(const Json& document, const MachineProfile& machine) {
   Json scaling{{"hidden", machine.hidden.value_or(0)}};
   scaling["source"]["hidden"] = document.contains("hidden") ? source_of(document, "hidden")
                                 : machine.hidden            ? "1 / beside_sums of " + part
-                                                 : "not stated, so nothing is hidden";
+                                                            : "not stated, so nothing is hidden";
   if (machine.assumed) {
     scaling["device_spread"] = machine.scaling.device_spread;
     scaling["step_jitter"] = machine.scaling.step_jitter;
@@ -137,8 +137,9 @@ void print_protocols(const LinkUse& use, const std::string& library) {
   for (std::size_t i = 0; i < use.protocols.size(); ++i) {
     const ProtocolRates& protocol = use.protocols[i];
     fmt::print("  {:<24} {:>14}  of the bandwidth, {:.3g} us to start and {:.3g} us a hop\n",
-               fmt::format("{}, protocol {}", library, i + 1), fmt::format("{:.3g}", protocol.share),
-               protocol.start.value * 1e6, protocol.hop.value * 1e6);
+               fmt::format("{}, protocol {}", library, i + 1),
+               fmt::format("{:.3g}", protocol.share), protocol.start.value * 1e6,
+               protocol.hop.value * 1e6);
   }
   if (use.in_switch_share > 0)
     fmt::print("  {:<24} {:>14}  of the bandwidth, {:.3g} us\n", library + ", in the switch",

@@ -269,8 +269,9 @@ LinkUse CollectiveModel::use(const std::vector<double>& constants, const std::st
       return own * value(constants, fmt::format("{} {} {} {}", library, general, protocol, what));
     };
     const bool limited = protocol == "LL" && has_limit(library, general);
-    use.protocols.push_back(
-        {{constant("hop")}, constant("share"), limited ? constant("limit") : 0,
+    use.protocols.push_back({{constant("hop")},
+                             constant("share"),
+                             limited ? constant("limit") : 0,
                              {constant("start")}});
   }
   if (has_switch(library, link)) {
