@@ -164,10 +164,10 @@ EOF
 predict() {
   local batch size
   for batch in ${BATCHES:-64 128}; do
-    $program autotune resnet50 -n 1 -b "$batch" --backend cuda --rounds 2 -o "$out/resnet50_$batch" || return 1
+    $program autotune resnet50 --thorough -n 1 -b "$batch" --backend cuda --rounds 2 -o "$out/resnet50_$batch" || return 1
   done
   for size in ${SIZES:-}; do
-    $program autotune resnet50 -n 1 -b 32 --input-size "$size" --backend cuda --rounds 2 -o "$out/resnet50_32_${size/,/x}" || return 1
+    $program autotune resnet50 --thorough -n 1 -b 32 --input-size "$size" --backend cuda --rounds 2 -o "$out/resnet50_32_${size/,/x}" || return 1
   done
 }
 pytorch() {

@@ -206,6 +206,18 @@ Bytes parse_bytes(const std::string& text) {
   return {static_cast<std::int64_t>(std::llround(bytes))};
 }
 
+Seconds parse_duration(const std::string& text) {
+  constexpr std::array<std::pair<std::string_view, double>, 4> units{
+      {{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto found = std::ranges::find(units, unit, &std::pair<std::string_view, double>::first);
+  if (error != std::errc{} || found == units.end() || !(number > 0) || number > 1e6)
+    throw UsageError(fmt::format("'{}' is no duration; write for example 3min, 90s or 1.5h", text));
+  return {number * found->second};
+}
+
 std::vector<std::int64_t> parse_extents(const std::string& text) {
   const auto extents = extents_of(text);
   if (!extents)

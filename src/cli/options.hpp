@@ -59,6 +59,8 @@ void add_memory(CLI::App& command, std::string& memory);
 /// Parses a size such as "16GiB", "500MB" or "1.5e9 B". Throws UsageError, also if the unit is
 /// missing.
 Bytes parse_bytes(const std::string& text);
+/// Parses a duration such as "3min", "90s", "1.5h" or "500ms". Throws UsageError.
+Seconds parse_duration(const std::string& text);
 /// Parses two or three extents, such as "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);
 /// Returns read_machine() for the threads per rank of `execution`, with unmeasured_workspace set.

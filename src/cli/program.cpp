@@ -33,7 +33,7 @@ stratplan --help lists all commands; stratplan COMMAND --help shows options and 
 constexpr const char* program_footer =
     R"(A network or a machine is a file, or the name of one that is shipped. The folder of an output
 must exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a
-rank died or hung), 7 validation failed, 75 stopped early with a checkpoint.)";
+rank died or hung), 7 validation failed, 75 stopped early, call again.)";
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;

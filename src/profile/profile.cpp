@@ -6,6 +6,7 @@
 #include <set>
 
 #include "model/base/error.hpp"
+#include "model/machine/kernel_estimate.hpp"
 #include "model/machine/link_rates.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/interference_profile.hpp"
@@ -115,7 +116,12 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
     measurement.drift = request.drift;
     machine.kernels[key] = measurement;
   }
-  raise_rates(machine.device, request.kernels, kernels.kernels);
+  if (anew) raise_rates(machine.device, request.kernels, kernels.kernels);
+  for (const Kernel& kernel : request.kernels) {
+    const Measurement& measured = kernels.kernels.at(kernel.key());
+    machine.speeds.add(kernel, measured.median / measured.drift,
+                       estimate_kernel(kernel, machine.device));
+  }
   if (progress) progress(total, total, "done");
 
   machine.provenance = provenance;

@@ -45,6 +45,7 @@ bool disturbed(const TunedPlan& tuned) {
 
 std::string faster_remark(const AutotuneResult& result) {
   std::string text;
+  if (!result.plans.front().measured) return text;
   const Seconds ours = result.plans.front().measured->median;
   for (const TunedPlan* tuned : result.faster())
     text += fmt::format("{}{} ({} ms, {})", text.empty() ? "" : ", ", tuned->name,
@@ -52,9 +53,8 @@ std::string faster_remark(const AutotuneResult& result) {
                         signed_percent(tuned->measured->median / ours - 1));
   if (text.empty()) return text;
   return fmt::format(
-      "Measured faster than the recommended plan in every round: {}. {}; these plans are in "
-      "plans/.",
-      text,
+      "Measured faster than the recommended plan in every round: {}. So plan.json is {}. {}.", text,
+      result.winner().name,
       std::ranges::any_of(result.plans, disturbed)
           ? "The prediction may still be right, because other processes used the machine"
           : "The prediction chose wrongly here");
@@ -201,6 +201,11 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
                       tuned.name, tuned.measured->verification.worst_tensor,
                       tuned.measured->verification.gradient_difference,
                       tuned.measured->verification.tolerance));
+  if (result.interrupted)
+    lines.push_back(
+        "The job was interrupted: this is the best answer so far. The same command goes on.");
+  else if (!result.ended.empty())
+    lines.push_back(fmt::format("Measuring ended because {}.", result.ended));
   if (result.reused)
     lines.push_back(
         "Nothing was run again, since the results folder holds measurements of the same plans by "
@@ -224,6 +229,7 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
 /// for small networks.
 std::string memory_line(const TunedPlan& recommended) {
   const std::string predicted = memory_text(*recommended.plan->prediction);
+  if (!recommended.measured) return fmt::format("Memory per rank: {} predicted.\n\n", predicted);
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
   if (taken.value == 0) return fmt::format("Memory per rank: {} predicted.\n\n", predicted);
   return fmt::format(
@@ -250,8 +256,10 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   report += to_markdown(accuracy_table(result)) + "\n";
   for (const auto& remark : remarks(result)) report += "- " + remark + "\n";
   report += "\n## The recommended plan\n\n" + section_of_search(result.planning) + "\n";
-  report += to_markdown(decomposition_table(result.network, recommended.layers,
-                                            comparisons.front().comparison.predicted)) +
+  report += to_markdown(result.plans.front().measured
+                            ? decomposition_table(result.network, recommended.layers,
+                                                  comparisons.front().comparison.predicted)
+                            : decomposition_table(result.network, recommended.layers)) +
             "\n";
   report += memory_line(result.plans.front());
   report +=

@@ -4,24 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "job/launcher.hpp"
+#include "job/rank.hpp"
+#include "job/stop_request.hpp"
 #include "model/base/error.hpp"
-#include "model/base/index.hpp"
 #include "model/base/json/json.hpp"
-#include "model/base/statistics.hpp"
 #include "model/base/system/cpu_time.hpp"
 #include "model/base/system/process.hpp"
-#include "model/plan/timings.hpp"
+#include "model/base/text.hpp"
+#include "model/cost/op_cost.hpp"
+#include "tuner/adopted.hpp"
+#include "tuner/deciding.hpp"
 #include "tuner/measuring.hpp"
+#include "tuner/race.hpp"
 
 namespace stratplan {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Most repetitions of one run that other processes disturbed.
-constexpr int most_repetitions = 2;
 
 // ---------------------------------------------------------------- plans
 
@@ -39,10 +40,19 @@ std::string folder_name(const std::string& name) {
   return text;
 }
 
-/// Returns the recommended plan, the fastest one if it is another, then the baselines. A baseline
-/// that equals one of the first two becomes an alias of that plan.
+/// The rivals that are worth a run.
+std::vector<const Considered*> raced_rivals(const PlanningResult& planning) {
+  constexpr std::size_t most = 3;
+  std::vector<const Considered*> rivals = rivals_of(planning);
+  rivals.resize(std::min(most, rivals.size()));
+  return rivals;
+}
+
+/// Returns the recommended plan, the fastest one if it is another, the likeliest rivals, then the
+/// baselines. A plan that equals one before it becomes an alias of that plan.
 std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
-  std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
+  std::vector<TunedPlan> plans{
+      {"recommended", {}, planning.recommended, "", {}, folder / "plans" / "recommended"}};
   const auto add = [&](const Considered& considered) {
     const auto same = std::ranges::find_if(plans, [&](const TunedPlan& known) {
       return considered.plan && known.plan && same_decompositions(*considered.plan, *known.plan);
@@ -62,177 +72,10 @@ std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::pa
       if (name != same->name && std::ranges::find(same->aliases, name) == same->aliases.end())
         same->aliases.push_back(name);
   };
-  if (planning.tie && planning.tie->plans.front() != planning.chosen) add(fastest(planning));
+  add(fastest(planning));
+  for (const Considered* rival : raced_rivals(planning)) add(*rival);
   for (const Considered& baseline : planning.baselines) add(baseline);
   return plans;
-}
-
-// ---------------------------------------------------------------- running
-
-/// The measurements of one run of `stratplan run`.
-struct Run {
-  Timings timings;
-  double foreign_load = 0;
-};
-
-class Runner {
- public:
-  /// `repetitions`: how many disturbed runs are repeated in total. After that a disturbed run
-  /// counts as it is, because the machine may never be quiet.
-  Runner(const AutotuneRequest& request, Log& log, int repetitions)
-      : request_(request), log_(log), repetitions_left_(repetitions) {}
-
-  /// Runs one training step on one rank and dumps its loss and gradients. The runs of the first
-  /// round are compared with the dump.
-  void run_undivided(const Network& network) {
-    Plan plan = uniform_plan(network, Decomposition::parse("N1"));
-    plan.name = "undivided";
-    plan.network_source = request_.network;
-    plan.overrides = request_.overrides;
-    plan.execution.precision = request_.precision;
-    const fs::path file = request_.folder / "undivided.json";
-    write_document(file, "plan", to_json(plan, network, request_.provenance));
-    log_.phase("running one undivided step, for comparison");
-    const auto result =
-        launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}),
-                "/dev/null"});
-    if (result.exit_code != 0) fail(result, "undivided");
-  }
-
-  /// Runs one round of one plan. Repeats the run if other processes disturbed it. Returns the least
-  /// disturbed repetition, whose timings become the round's file.
-  Run run(const TunedPlan& tuned, int round) {
-    std::optional<Run> best;
-    for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
-      log_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1,
-                             request_.rounds,
-                             repetition ? ", again: other processes used the machine" : ""));
-      const Run run = run_once(tuned, round);
-      if (!best || run.foreign_load < best->foreign_load) {
-        best = run;
-        fs::rename(timings_of_repetition(tuned), timings_of(tuned, round));
-      }
-      if (best->foreign_load <= tolerated_foreign_load || repetitions_left_ == 0) break;
-      if (repetition < most_repetitions) --repetitions_left_;
-    }
-    fs::remove(timings_of_repetition(tuned));
-    return *best;
-  }
-
-  fs::path timings_of(const TunedPlan& tuned, int round) const {
-    return tuned.folder / fmt::format("timings-{}.json", round + 1);
-  }
-  fs::path dump() const { return request_.folder / "undivided.safetensors"; }
-  /// Whether the user interrupted a run.
-  bool interrupted() const { return interrupted_; }
-
- private:
-  static fs::path timings_of_repetition(const TunedPlan& tuned) {
-    return tuned.folder / "timings-repetition.json";
-  }
-  [[noreturn]] void fail(const LaunchResult& result, const std::string& name) {
-    interrupted_ = result.interrupted;
-    throw Error(
-        static_cast<ExitCode>(result.exit_code),
-        fmt::format("the run of the plan {} failed with exit code {}", name, result.exit_code));
-  }
-
-  std::vector<std::string> arguments(const fs::path& plan,
-                                     const std::vector<std::string>& more) const {
-    std::vector<std::string> all{"run",
-                                 plan.string(),
-                                 "--quiet",
-                                 "--backend",
-                                 request_.backend,
-                                 "--seed",
-                                 std::to_string(request_.seed)};
-    if (request_.precision.scales_loss())
-      all.insert(
-          all.end(),
-          {"--loss-scale", "1024"});  // an overflow in the first step would prevent its comparison
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  Run run_once(const TunedPlan& tuned, int round) {
-    const double predicted = std::max(tuned.plan->prediction->step.value, 1e-6);
-    const int steps =
-        static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), 4.0, 200.0));
-    const int warmup = predicted > 0.5 ? 1 : 2;
-    const fs::path timings = timings_of_repetition(tuned);
-    std::vector<std::string> more{"--steps",  std::to_string(steps),
-                                  "--warmup", std::to_string(warmup),
-                                  "-o",       timings.string()};
-    if (round == 0) more.insert(more.end(), {"--against", dump().string()});
-    const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
-                                arguments(tuned.folder / "plan.json", more), "/dev/null"});
-    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
-      fail(result, tuned.name);
-    // If verification fails, mpirun ends without waiting for its ranks. The ranks' processor time
-    // would then count as foreign load.
-    return {read_timings(timings.string()), result.exit_code == 0 ? result.foreign_load : 0};
-  }
-
-  const AutotuneRequest& request_;
-  Log& log_;
-  int repetitions_left_;
-  bool interrupted_ = false;
-};
-
-Measured summarize(const std::vector<Run>& runs) {
-  Measured measured;
-  std::vector<double> medians, steps;
-  for (const Run& run : runs) {
-    const Timing& timing = run.timings.timing;
-    medians.push_back(timing.median().value);
-    measured.rounds.push_back(timing.median());
-    for (const Seconds step : timing.steps) steps.push_back(step.value);
-    measured.foreign_load = std::max(measured.foreign_load, run.foreign_load);
-  }
-  measured.median = {median(medians)};
-  measured.p10 = {quantile(steps, 0.1)};
-  measured.p90 = {quantile(steps, 0.9)};
-  measured.samples = steps.size();
-  measured.loss = runs.front().timings.timing.losses.front();
-  measured.verification = *runs.front().timings.verification;
-  return measured;
-}
-
-/// Orders the rounds by their median step time. Keeps the timings of the middle round as
-/// timings.json, and removes the timings of the other rounds.
-void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
-  std::vector<int> order(runs.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return runs[at(a)].timings.timing.median() < runs[at(b)].timings.timing.median();
-  });
-  const int middle = order[order.size() / 2];
-  for (const int round : order)
-    if (round != middle) fs::remove(runner.timings_of(tuned, round));
-  fs::rename(runner.timings_of(tuned, middle), tuned.folder / "timings.json");
-}
-
-/// Runs all plans in each round, so that a drift of the machine affects all plans alike. A baseline
-/// that fails is left out, with the reason.
-void measure(AutotuneResult& result, Runner& runner, int rounds) {
-  std::vector<std::vector<Run>> runs(result.plans.size());
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < result.plans.size(); ++i) {
-      TunedPlan& tuned = result.plans[i];
-      if (!tuned.not_run.empty()) continue;
-      try {
-        runs[i].push_back(runner.run(tuned, round));
-      } catch (const Error& error) {
-        if (i == 0 || runner.interrupted()) throw;
-        tuned.not_run = error.what();
-      }
-    }
-  }
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    if (!result.plans[i].not_run.empty()) continue;
-    result.plans[i].measured = summarize(runs[i]);
-    keep_middle_round(runner, result.plans[i], runs[i]);
-  }
 }
 
 void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
@@ -286,15 +129,27 @@ PlanningOptions planning_options(const AutotuneRequest& request) {
   return options;
 }
 
-/// Makes the plans, measures the kernels and transfers that they need, and writes their files.
-void plan_runs(AutotuneResult& result, const AutotuneRequest& request, Measuring& measuring,
-               const std::optional<Drift>& drift, Log& log) {
-  PlannedOnMeasurements planned = plan_and_measure(
-      result.network, request.network, planning_options(request), measuring, drift, log);
-  result.machine = std::move(planned.machine);
-  result.planning = std::move(planned.planning);
-  result.plans = plans_to_run(result.planning, request.folder);
-  write_plans(result, request);
+/// A plan that is not run unless all plans are: the others decide.
+std::string why_not_run(const TunedPlan& tuned, const Prediction& fastest) {
+  return fmt::format("predicted {:.2f} times as slow as the fastest; --all runs it",
+                     tuned.plan->prediction->step / fastest.step);
+}
+
+/// Leaves out the runs that decide nothing. The recommended plan, the fastest, its rivals and plain
+/// sample parallelism over all ranks remain.
+void leave_out_others(std::vector<TunedPlan>& plans, const PlanningResult& planning) {
+  const std::vector<const Considered*> rivals = raced_rivals(planning);
+  const Considered& best = fastest(planning);
+  for (TunedPlan& tuned : plans) {
+    const auto is = [&](const std::string& name) {
+      return tuned.name == name || std::ranges::count(tuned.aliases, name) > 0;
+    };
+    const bool decides =
+        is("recommended") || is("sample") || is(best.name) ||
+        std::ranges::any_of(rivals, [&](const Considered* rival) { return is(rival->name); });
+    if (!decides && tuned.not_run.empty())
+      tuned.not_run = why_not_run(tuned, *best.plan->prediction);
+  }
 }
 
 /// Returns the drift that machine.json in the results folder records. Returns nothing if the local
@@ -325,39 +180,248 @@ Measurements measurements_of(const AutotuneResult& result) {
 
 }  // namespace
 
+namespace {
+
+/// One call of autotune.
+class Autotuning {
+ public:
+  Autotuning(const AutotuneRequest& request, Log& log)
+      : request_(request),
+        log_(log),
+        journal_(request.folder / "log", request.events),
+        measuring_(request.ranks, request.backend, log) {}
+
+  AutotuneResult run() {
+    result_.network = read_network(request_.network, request_.overrides);
+    write_file_atomically(request_.folder / "command.json",
+                          request_.provenance.json().dump(1) + "\n");
+    drift_ = recorded_drift(request_);
+    began_anew_ = read_machine("local", request_.ranks).measured_ranks == 0;
+    prepare();
+    const fs::path measurements = request_.folder / "measurements.json";
+    const std::string key = key_of(result_, request_);
+    result_.reused = !request_.fresh && reuse(result_, measurements, key);
+    if (!result_.reused && !result_.interrupted) {
+      check_drift();
+      Race race(request_, log_, journal_);
+      result_.interrupted =
+          race.run(result_.network, result_.plans,
+                   request_.thorough ? Seconds{std::numeric_limits<double>::infinity()}
+                                     : request_.time_limit);
+      if (!result_.interrupted)
+        write_measurements(measurements, key_of(result_, request_), measurements_of(result_));
+    }
+    if (result_.interrupted)
+      for (TunedPlan& tuned : result_.plans)
+        if (!tuned.measured && tuned.not_run.empty()) tuned.not_run = "interrupted";
+    publish_winner();
+    adopt_winner();
+    journal_.write("end", fmt::format("ended: {}", result_.interrupted ? "interrupted" : "done"),
+                   {{"interrupted", result_.interrupted}, {"reused", result_.reused}});
+    return std::move(result_);
+  }
+
+ private:
+  /// Plans, with the measurements that the decision needs, and chooses the runs.
+  void prepare() {
+    if (request_.thorough) {
+      PlannedOnMeasurements planned = plan_and_measure(
+          result_.network, request_.network, planning_options(request_), measuring_, drift_, log_);
+      result_.machine = std::move(planned.machine);
+      result_.planning = std::move(planned.planning);
+      result_.ended = "everything that the plans need is measured";
+    } else {
+      measure_what_decides();
+    }
+    result_.plans = plans_to_run(result_.planning, request_.folder);
+    if (!request_.thorough && !request_.all) leave_out_others(result_.plans, result_.planning);
+    write_plans(result_, request_);
+  }
+
+  /// Puts the plan to use, and its timings, at the top of the results folder: the fastest measured
+  /// one if it beat the recommended plan beyond noise, else the recommended one.
+  void publish_winner() {
+    const TunedPlan& winner = result_.winner();
+    for (const char* name : {"plan.json", "timings.json"}) {
+      const fs::path from = winner.folder / name, to = request_.folder / name;
+      if (fs::exists(from))
+        write_file_atomically(to, read_text(from.string()));
+      else
+        fs::remove(to);
+    }
+  }
+
+  /// Lets `plan` answer with the winner from now on, if another plan than the recommended one won.
+  void adopt_winner() const {
+    const TunedPlan &winner = result_.winner(), &recommended = result_.plans.front();
+    if (!recommended.measured) return;
+    std::optional<Adopted> adopted;
+    if (&winner != &recommended)
+      adopted = {*winner.plan, winner.name, winner.measured->median, recommended.measured->median};
+    adopt(result_.network, request_.ranks, adopted, request_.provenance);
+  }
+
+  /// If the machine is slower or faster than when it was measured, plans again with that.
+  void check_drift() {
+    if (began_anew_ && !request_.thorough) return;  // all measurements are minutes old
+    log_.phase("checking whether the machine has drifted since it was measured");
+    const auto drift = measuring_.find_drift(result_.network, result_.planning.recommended);
+    if (drift == drift_) return;
+    drift_ = drift;
+    prepare();
+  }
+
+  // ---------------------------------------------------------------- measuring what decides
+
+  void measure_what_decides() {
+    try {
+      plan_now();
+      if (stop_requested()) throw Stopped{};
+      log_.phase("a quick look at the machine");
+      if (measuring_.look_quickly(result_.network, quick_plans())) {
+        journal_.write("measured", "measured links, and kernels of each family", Json::object());
+        plan_now();
+      }
+      while (measure_next()) plan_now();
+    } catch (const Stopped&) {
+      result_.interrupted = true;
+      result_.ended = "interrupted";
+    } catch (const JobFailed&) {
+      if (!stop_requested() && !measuring_.interrupted()) throw;
+      result_.interrupted = true;
+      result_.ended = "interrupted";
+    }
+    journal_.write("decided", "measuring ended: " + result_.ended, {{"why", result_.ended}});
+  }
+
+  /// Plans on what is known, and says what is best so far.
+  void plan_now() {
+    log_.phase(
+        fmt::format("planning {} for {}", result_.network.name, counted(request_.ranks, "rank")));
+    result_.machine = read_machine("local", request_.ranks);
+    result_.machine.unmeasured_workspace = measuring_.workspace();
+    result_.machine.drift = drift_;
+    result_.planning = plan(result_.network, request_.network, request_.ranks, result_.machine,
+                            planning_options(request_));
+    const Plan& best = result_.planning.recommended;
+    const Range range =
+        range_of(best.prediction->step.value, deviation_of(best.prediction->errors));
+    const std::string text =
+        fmt::format("best so far: {}, {} ms, {}-{} (after {:.0f} s)", result_.planning.chosen,
+                    milliseconds(best.prediction->step), milliseconds({range.low}),
+                    milliseconds({range.high}), journal_.elapsed().value);
+    if (!known_best_ || *known_best_ != text.substr(0, text.find(" (after"))) log_.note(text);
+    known_best_ = text.substr(0, text.find(" (after"));
+    journal_.write("recommendation", text,
+                   {{"plan", result_.planning.chosen},
+                    {"predicted_step_seconds", best.prediction->step.value},
+                    {"predicted_step_seconds_range", to_json(range)}});
+  }
+
+  /// The plans whose kernels stand for all others at first.
+  std::vector<const Plan*> quick_plans() const {
+    std::vector<const Plan*> plans{&result_.planning.recommended, &*fastest(result_.planning).plan};
+    for (const Considered& baseline : result_.planning.baselines)
+      if (baseline.usable() && baseline.name == "sample") plans.push_back(&*baseline.plan);
+    return plans;
+  }
+
+  /// The time after which nothing more is measured, so that there is time for the runs.
+  Seconds until() const {
+    constexpr double share_of_measuring = 0.55;
+    return request_.time_limit * share_of_measuring;
+  }
+
+  /// Measures the next batch of kernels. Returns false if there is nothing to measure, or no time.
+  bool measure_next() {
+    constexpr Seconds batch_time{10};
+    if (stop_requested()) throw Stopped{};
+    const Considered& best = fastest(result_.planning);
+    const std::vector<const Considered*> rivals = rivals_of(result_.planning);
+    std::vector<const Plan*> plans{&*best.plan};
+    for (const Considered* rival : rivals) plans.push_back(&*rival->plan);
+    const Seconds left = until() - journal_.elapsed();
+    const std::vector<Kernel> missing = measuring_.missing_kernels(result_.network, plans);
+    const std::vector<OpenKernel> open =
+        open_kernels(*best.plan->prediction, rivals, missing, result_.machine, pace_);
+    std::vector<OpenKernel> batch = next_batch(open, std::min(batch_time, left));
+    const bool for_range = batch.empty();
+    if (for_range) batch = next_batch(open, std::min(batch_time, left), true);
+    if (batch.empty() || left.value <= 0) {
+      result_.ended = left.value <= 0  ? "the rest of the time is for runs"
+                      : rivals.empty() ? "no other plan may still win"
+                                       : "all that decides is measured";
+      return false;
+    }
+    measure(batch, rivals, for_range, left);
+    return true;
+  }
+
+  void measure(const std::vector<OpenKernel>& batch, const std::vector<const Considered*>& rivals,
+               bool for_range, Seconds left) {
+    std::vector<Kernel> kernels;
+    Seconds predicted{};
+    Json names = Json::array();
+    for (const OpenKernel& one : batch) {
+      kernels.push_back(one.kernel);
+      predicted += cost_of(one.kernel, result_.machine).seconds;
+      names.push_back(one.kernel.key());
+    }
+    const std::string why =
+        for_range ? fmt::format("for the range of {}", fastest(result_.planning).name)
+                  : fmt::format("to decide between {} and {}", fastest(result_.planning).name,
+                                rivals.size() == 1 ? rivals.front()->name
+                                                   : counted(std::ssize(rivals), "other plan"));
+    log_.phase(fmt::format("measuring {}, {}; {:.0f} s left to measure",
+                           counted(std::ssize(kernels), "kernel"), why, left.value));
+    const Seconds taken = measuring_.measure(kernels);
+    pace_.learn(predicted, kernels.size(), taken);
+    journal_.write("measured",
+                   fmt::format("measured {} in {:.1f} s, {}",
+                               counted(std::ssize(kernels), "kernel"), taken.value, why),
+                   {{"kernels", names}, {"seconds", taken.value}, {"why", why}});
+  }
+
+  struct Stopped {};
+
+  const AutotuneRequest& request_;
+  Log& log_;
+  Journal journal_;
+  Measuring measuring_;
+  MeasuringPace pace_;
+  AutotuneResult result_;
+  std::optional<Drift> drift_;
+  std::optional<std::string> known_best_;
+  bool began_anew_ = false;  ///< nothing was measured before this call
+};
+
+}  // namespace
+
 std::vector<const TunedPlan*> AutotuneResult::faster() const {
   std::vector<const TunedPlan*> result;
+  if (!plans.front().measured) return result;
   const Measured& ours = *plans.front().measured;
   for (const TunedPlan& tuned : plans) {
     if (!tuned.measured || tuned.measured->median.value > 0.99 * ours.median.value) continue;
     bool every_round = true;
-    for (std::size_t round = 0; round < ours.rounds.size(); ++round)
+    const std::size_t rounds = std::min(ours.rounds.size(), tuned.measured->rounds.size());
+    for (std::size_t round = 0; round < rounds; ++round)
       every_round = every_round && tuned.measured->rounds[round] < ours.rounds[round];
     if (every_round) result.push_back(&tuned);
   }
   return result;
 }
 
-AutotuneResult autotune(const AutotuneRequest& request, Log& log) {
-  AutotuneResult result;
-  result.network = read_network(request.network, request.overrides);
-  write_file_atomically(request.folder / "command.json", request.provenance.json().dump(1) + "\n");
-  Measuring measuring(request.ranks, request.backend, log);
-  const std::optional<Drift> before = recorded_drift(request);
-  plan_runs(result, request, measuring, before, log);
-  const fs::path measurements = request.folder / "measurements.json";
-  result.reused = !request.fresh && reuse(result, measurements, key_of(result, request));
-  if (result.reused) return result;
+const TunedPlan& AutotuneResult::winner() const {
+  const std::vector<const TunedPlan*> better = faster();
+  if (better.empty()) return plans.front();
+  return **std::ranges::min_element(better, {},
+                                    [](const TunedPlan* tuned) { return tuned->measured->median; });
+}
 
-  log.phase("checking whether the machine has drifted since it was measured");
-  const auto drift = measuring.find_drift(result.network, result.planning.recommended);
-  if (drift != before) plan_runs(result, request, measuring, drift, log);
-  Runner runner(request, log, static_cast<int>(result.plans.size()));
-  runner.run_undivided(result.network);
-  measure(result, runner, request.rounds);
-  fs::remove(runner.dump());
-  write_measurements(measurements, key_of(result, request), measurements_of(result));
-  return result;
+AutotuneResult autotune(const AutotuneRequest& request, Log& log) {
+  catch_stop_requests();
+  return Autotuning(request, log).run();
 }
 
 }  // namespace stratplan

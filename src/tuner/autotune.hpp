@@ -1,7 +1,8 @@
 #pragma once
-// The autotune command. It plans and measures in turns until everything that the best plans need is
-// measured. It then runs the recommended plan and its baselines, and compares each with an
-// undivided run.
+// The autotune command, an anytime job. A quick look at the machine gives every kernel an estimate
+// with a range. Then it plans and measures in turns: what would most change the decision comes
+// first (tuner/deciding.hpp). When no other plan may still win, or the time is up, it runs the plans
+// among which runs decide (tuner/race.hpp), and compares each with an undivided run.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "model/base/log.hpp"
 #include "planner/planner.hpp"
+#include "tuner/journal.hpp"
 #include "tuner/measured.hpp"
 
 namespace stratplan {
@@ -22,11 +24,16 @@ struct AutotuneRequest {
   std::string backend;
   std::uint64_t seed = 1;
   std::filesystem::path folder;  ///< holds all results
-  int rounds = 3;                ///< each plan runs once per round
-  Seconds least_time{4};         ///< wanted total of a plan's timed steps in each round
+  int rounds = 3;           ///< each plan runs once per round, unless it has lost or time is up
+  Seconds least_time{2.5};  ///< wanted total of a plan's timed steps in each round
+  Seconds time_limit{180};  ///< of the whole job, with planning and runs
+  /// measure everything that the best plans and all baselines need, run all, whatever it takes
+  bool thorough = false;
+  bool all = false;  ///< run all baselines, not only those that may win
   /// run all plans even if the folder holds measurements of the same plans by the same program
   bool fresh = false;
   Provenance provenance;
+  EventSink events{};  ///< where events go; empty: nowhere
 };
 
 struct TunedPlan {
@@ -45,14 +52,19 @@ struct AutotuneResult {
   PlanningResult planning;
   std::vector<TunedPlan> plans;  ///< the recommended one first
   bool reused = false;           ///< whether the measurements were in the folder already
-  /// Returns the baselines that were faster than the recommended plan in every round, and by more
-  /// than 1 % in the median. Reports name them beside the recommended plan.
+  bool interrupted = false;      ///< the user stopped the job; a second call goes on
+  std::string ended;             ///< why measuring ended: "no other plan may still win"
+  /// Returns the plans that were faster than the recommended one in every round that both ran, and
+  /// by more than 1 % in the median. Reports name them beside the recommended plan.
   std::vector<const TunedPlan*> faster() const;
+  /// The plan to use: of those, the one with the shortest measured step; else the recommended one.
+  const TunedPlan& winner() const;
 };
 
-/// Writes machine.json, plan.json and timings.json of the recommended plan, and a folder for each
-/// baseline. Throws EnvironmentError before anything is measured if `folder` cannot be written.
-/// Passes on exceptions of planning and running.
+/// Writes machine.json, plan.json and timings.json of the recommended plan, a folder for each other
+/// plan, and `log`. Throws EnvironmentError before anything is measured if `folder` cannot be
+/// written. Passes on exceptions of planning and running. If the user stops the job, the result is
+/// the best answer so far.
 AutotuneResult autotune(const AutotuneRequest& request, Log& log);
 
 }  // namespace stratplan

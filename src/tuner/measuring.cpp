@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 
 #include "job/launcher.hpp"
@@ -18,6 +19,7 @@
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
 #include "runtime/device/backend.hpp"
+#include "tuner/deciding.hpp"
 
 namespace stratplan {
 namespace {
@@ -72,17 +74,47 @@ Measuring::Measuring(int ranks, const std::string& backend, Log& log)
       workspace_(workspace_here(backend, threads_per_rank)) {}
 
 bool Measuring::measure_missing(const Network& network, const std::vector<const Plan*>& plans) {
-  const MachineProfile machine = known();
-  ProfileRequest request = missing(programs_of(network, plans), machine);
+  ProfileRequest request = missing(programs_of(network, plans), known());
   if (request.empty()) return false;
   if (!request.kernels.empty() && !drift_) find_drift(network, *plans.front());
+  add(std::move(request));
+  return true;
+}
+
+bool Measuring::look_quickly(const Network& network, const std::vector<const Plan*>& plans) {
+  const MachineProfile machine = known();
+  const std::vector<Program> programs = programs_of(network, plans);
+  ProfileRequest request = missing(programs, machine);
+  request.kernels = representatives(programs, request.kernels, machine);
+  if (request.empty()) return false;
+  if (!drift_) find_drift(network, *plans.front());
+  add(std::move(request));
+  return true;
+}
+
+std::vector<Kernel> Measuring::missing_kernels(const Network& network,
+                                               const std::vector<const Plan*>& plans) const {
+  return missing(programs_of(network, plans), known()).kernels;
+}
+
+Seconds Measuring::measure(const std::vector<Kernel>& kernels) {
+  const auto start = std::chrono::steady_clock::now();
+  ProfileRequest request;
+  request.ranks = ranks_;
+  request.threads_per_rank = threads_per_rank;
+  request.kernels = kernels;
+  add(std::move(request));
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+/// Measures what `request` lists, and adds it to the local profile.
+void Measuring::add(ProfileRequest request) {
   request.drift = drift_.value_or(1);
   measure(request, local_machine_path(ranks_));
   const MachineProfile now = known();
   for (const Kernel& kernel : request.kernels)
     SP_ASSERT(now.kernels.contains(kernel.key()), "the kernel {} was requested, but not measured",
               kernel.key());
-  return true;
 }
 
 std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& plan) {
@@ -139,6 +171,7 @@ void Measuring::measure(const ProfileRequest& request, const std::filesystem::pa
               {"profile", "--request", file.string(), "-o", output.string(), "--backend", backend_},
               {}});
   std::filesystem::remove(file);
+  interrupted_ = interrupted_ || result.interrupted;
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
 }
 
@@ -153,6 +186,7 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const std::string
     MachineProfile machine = read_machine("local", measuring.ranks(), threads_per_rank);
     machine.unmeasured_workspace = measuring.workspace();
     machine.drift = drift;
+    machine.speeds = {};  // an optimistic estimate never hides a plan that is worth measuring
     PlanningResult planning = plan(network, source, measuring.ranks(), machine, options);
     if (turn == most_turns || !measuring.measure_missing(network, plans_to_measure(planning)))
       return {std::move(machine), std::move(planning)};

@@ -25,9 +25,20 @@ class Measuring {
   /// Returns the function for MachineProfile::unmeasured_workspace of this machine.
   const std::function<Bytes(const Kernel&)>& workspace() const { return workspace_; }
 
+  /// Whether the user interrupted a measuring job.
+  bool interrupted() const { return interrupted_; }
+
   /// Adds to the local profile all measurements that the plans' programs need and the profile
   /// lacks. Returns whether any was missing.
   bool measure_missing(const Network& network, const std::vector<const Plan*>& plans);
+  /// Adds to the local profile all that the plans' programs need besides kernels, and a few kernels
+  /// of each family (representatives() in deciding.hpp). Returns whether any was missing.
+  bool look_quickly(const Network& network, const std::vector<const Plan*>& plans);
+  /// The kernels that the plans' programs need and the local profile lacks.
+  std::vector<Kernel> missing_kernels(const Network& network,
+                                      const std::vector<const Plan*>& plans) const;
+  /// Adds these kernels to the local profile, and returns how long that took.
+  Seconds measure(const std::vector<Kernel>& kernels);
   /// Measures a few of the plan's kernels again, and leaves the local profile as it is. Returns the
   /// machine's drift since it was profiled; nothing if none was found.
   std::optional<Drift> find_drift(const Network& network, const Plan& plan);
@@ -36,6 +47,7 @@ class Measuring {
   std::vector<Program> programs_of(const Network& network,
                                    const std::vector<const Plan*>& plans) const;
   MachineProfile known() const;
+  void add(ProfileRequest request);
   void measure(const ProfileRequest& request, const std::filesystem::path& output) const;
 
   Log& log_;
@@ -46,6 +58,7 @@ class Measuring {
   /// ratio of kernel times now to those of the profile, 1 without an even drift; nothing: not
   /// measured yet
   std::optional<double> drift_{};
+  mutable bool interrupted_ = false;
 };
 
 /// The result of plan_and_measure().

@@ -18,7 +18,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 stratplan=$root/build/release/stratplan
 folder=${STRATPLAN_RESULTS:-$(mktemp -d)}
 mkdir -p "$folder"
-"$stratplan" autotune "$network" --ranks 2 --batch "$batch" -o "$folder/shared-memory" >/dev/null
-"$root/tests/support/slow_link.sh" "$stratplan" autotune "$network" --ranks 2 --batch "$batch" \
+"$stratplan" autotune "$network" --thorough --ranks 2 --batch "$batch" -o "$folder/shared-memory" >/dev/null
+"$root/tests/support/slow_link.sh" "$stratplan" autotune "$network" --thorough --ranks 2 --batch "$batch" \
   -o "$folder/slow-link" >/dev/null
 python3 "$root/tests/bench/slow_link_accuracy.py" "$stratplan" "$folder"

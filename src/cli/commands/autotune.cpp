@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <fstream>
+
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/execution_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "job/launcher.hpp"
+#include "job/rank.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/system/cpu_time.hpp"
@@ -33,6 +36,9 @@ struct AutotuneOptions {
   std::string backend = default_backend();
   std::uint64_t seed = 1;
   int rounds = 3;
+  std::string time_limit = "3min";
+  bool thorough = false, all = false;
+  std::string events;
   bool fresh = false;
   std::string output;
   bool json = false;
@@ -91,6 +97,9 @@ Json to_json(const AutotuneResult& result, const AutotuneRequest& request) {
           {"plans", plans},
           {"decompositions", layers},
           {"reused", result.reused},
+          {"interrupted", result.interrupted},
+          {"measuring_ended", result.ended},
+          {"use", result.winner().name},
           {"remarks", remarks(result)}};
 }
 
@@ -102,6 +111,29 @@ void print(const AutotuneResult& result, const AutotuneRequest& request) {
   for (const auto& remark : remarks(result)) fmt::print("{}\n", remark);
   fmt::print("results are in {}\n", request.folder.string());
 }
+
+/// Where --events sends its lines: a file, standard output ("-"), or nowhere.
+class EventStream {
+ public:
+  explicit EventStream(const std::string& file) : to_stdout_(file == "-") {
+    if (file.empty() || to_stdout_) return;
+    file_.open(file);
+    if (!file_) throw EnvironmentError(fmt::format("cannot write {}", file));
+  }
+  EventSink sink() {
+    if (to_stdout_)
+      return [](const std::string& line) {
+        fmt::print("{}\n", line);
+        flush_standard_output();
+      };
+    if (!file_.is_open()) return {};
+    return [this](const std::string& line) { file_ << line << '\n' << std::flush; };
+  }
+
+ private:
+  bool to_stdout_;
+  std::ofstream file_;
+};
 
 void check_verified(const AutotuneResult& result) {
   for (const TunedPlan& tuned : result.plans)
@@ -126,6 +158,10 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   request.seed = options.seed;
   request.rounds = options.rounds;
   request.fresh = options.fresh;
+  request.time_limit = parse_duration(options.time_limit);
+  request.all = options.all;
+  request.thorough = options.thorough;
+  if (options.thorough) request.least_time = {4};
   request.folder = options.output.empty() ? default_folder(network, options.ranks)
                                           : std::filesystem::path(options.output);
   request.provenance = make_provenance(command_line);
@@ -133,10 +169,12 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
 }
 
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {
+  if (options.json && options.events == "-")
+    throw UsageError("--events: standard output is taken by --json; expected a file");
   if (launched_by_mpi())
     throw UsageError("autotune starts its ranks itself: call it without mpirun");
   shell_line(command_line);  // throws now, not after the runs, if a word cannot be quoted
-  const AutotuneRequest request = make_request(options, command_line);
+  AutotuneRequest request = make_request(options, command_line);
   if (request.ranks > usable_cores())
     throw EnvironmentError(
         fmt::format("{} ranks on {} cores cannot be timed; plan and run --verify work with more "
@@ -145,12 +183,15 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
   check_writable(request.folder / "plan.json");
   check_cache();
+  EventStream events(options.events);
+  request.events = events.sink();
   Console console;
   const AutotuneResult result = autotune(request, console);
   write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
   options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);
   flush_standard_output();
   check_verified(result);
+  if (result.interrupted) throw JobFailed{static_cast<int>(ExitCode::Checkpointed)};
 }
 
 constexpr const char* autotune_footer = R"(Examples:
@@ -181,6 +222,19 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
                    "number of rounds; every plan runs once in each round")
       ->check(positive())
       ->capture_default_str();
+  command
+      ->add_option("--time-limit", options->time_limit,
+                   "time for the whole job, for example 3min or 90s; the runs get what measuring "
+                   "leaves, at least a third")
+      ->capture_default_str();
+  command->add_flag("--all", options->all,
+                    "run all baselines, not only plain sample parallelism and those that may win");
+  command->add_flag("--thorough", options->thorough,
+                    "measure every kernel of the best plans and of all baselines and run all of "
+                    "them, however long that takes");
+  command->add_option("--events", options->events,
+                      "stream events to this file (- for standard output), one JSON object a line: "
+                      "recommendations, measurements, runs, the end");
   command->add_flag(
       "--fresh", options->fresh,
       "run all plans again, even if the results folder holds undisturbed runs of the same plans");

@@ -26,6 +26,7 @@
 #include "report/prediction.hpp"
 #include "report/ranges.hpp"
 #include "report/statistics_report.hpp"
+#include "tuner/adopted.hpp"
 
 namespace stratplan {
 namespace {
@@ -284,6 +285,28 @@ void print(const Plan& plan, const Network& network, const Findings& findings,
         to_text(front_table(*result)));
 }
 
+/// If autotune measured another plan of this machine as faster, that plan is recommended.
+void prefer_adopted(PlanningResult& result, const PlanOptions& options, const Network& network,
+                    const MachineProfile& machine) {
+  if (options.machine != "local" || !options.strategy.empty() || !options.memory.empty()) return;
+  std::optional<Adopted> adopted = adopted_for(network, options.ranks);
+  const Plan& recommended = result.recommended;
+  if (!adopted || adopted->plan.layers == recommended.layers ||
+      adopted->plan.software != recommended.software ||
+      adopted->plan.execution.precision != recommended.execution.precision)
+    return;
+  adopted->plan.name = "recommended";
+  adopted->plan.prediction = predict(adopted->plan, network, machine);
+  result.reranking = fmt::format(
+      "autotune measured \"{}\" at {} ms per step, and \"{}\", which is recommended otherwise, at "
+      "{} ms",
+      adopted->name, milliseconds(adopted->measured), result.chosen,
+      milliseconds(adopted->recommended));
+  result.recommended = std::move(adopted->plan);
+  result.chosen = adopted->name + ", as measured";
+  result.tie.reset();
+}
+
 void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   PlanningOptions planning{.overrides = options.network.overrides(),
                            .memory_limit = {},
@@ -317,6 +340,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
       planning.counts_on_reserve = true;
       result = plan(network, options.network.source, options.ranks, machine, planning);
     }
+    prefer_adopted(*result, options, network, machine);
     chosen = options.strategy.empty() ? result->recommended : baseline(options.strategy, *result);
   }
   if (machine.input) chosen.input = options.input;

@@ -15,7 +15,7 @@ enum class ExitCode : int {
   Environment = 5,       ///< this machine lacks something, or an output cannot be written
   Communication = 6,     ///< a rank or a link failed while running
   ValidationFailed = 7,  ///< numbers differ from the undivided run's, or are not finite
-  Checkpointed = 75,     ///< the job stopped early with a checkpoint and should be requeued
+  Checkpointed = 75,     ///< the job stopped early, with what it has; the same command goes on
 };
 
 /// Whether an exit code is one of ExitCode.

@@ -72,7 +72,11 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
               measured->second.deviation() * factor};
     }
   }
-  return {estimate_kernel(kernel, machine.device) * all + mapping, machine.estimate_tier(), {}};
+  const Seconds estimate = estimate_kernel(kernel, machine.device) * all;
+  const auto correction = machine.speeds.correction(kernel);
+  if (!correction) return {estimate + mapping, machine.estimate_tier(), {}};
+  const Seconds seconds = estimate * correction->factor;
+  return {seconds + mapping, Tier::Calibrated, {}, correction->deviation};
 }
 
 Kernel load_kernel(const LoadOp& load) {

@@ -12,10 +12,15 @@ struct OpCost {
   /// standard deviation of `seconds` from one run to the next; zero if not measured. The simulator
   /// derives from it how long partners wait for each other.
   Seconds deviation{};
+  /// of an estimate that measured kernels of its family correct: the standard deviation of
+  /// ln(measured / estimated); else zero
+  double doubt = 0;
 };
 
-/// The time of an op alone, with its partners ready. Estimates are optimistic lower bounds, so an
-/// estimate never hides a plan that is worth measuring.
+/// The time of an op alone, with its partners ready. Estimates of a machine of which nothing was
+/// measured are optimistic lower bounds, so an estimate never hides a plan that is worth measuring.
+/// Where kernels were measured, they correct the estimates of their family
+/// (MachineProfile::speeds).
 ///   compute     the kernel's own measurement, else estimate_kernel
 ///   load        the copy of the load's region into the device's memory (load_kernel)
 ///   exchange    if measured, the sum of exchange_cost over the partners, since all messages of a

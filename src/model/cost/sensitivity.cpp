@@ -83,7 +83,8 @@ class Errors {
 
   void add_errors(const Kernel& kernel, const KernelSum& sum) {
     const auto family = static_cast<std::size_t>(family_of(kernel));
-    const bool measured = sum.part.cost.tier <= Tier::Interpolated;
+    // Estimates that measured kernels of the machine correct have their errors to themselves.
+    const bool measured = sum.part.cost.tier <= Tier::Interpolated || sum.part.cost.doubt > 0;
     (measured ? drift_ : families_[family]) += sum.seconds;
     if (!measured || machine_.software.name != Software().name) device_ += sum.seconds;
     add(ErrorKind::Kernel, kernel.key(), sum.seconds,
@@ -91,6 +92,7 @@ class Errors {
   }
 
   static double own_deviation(const OpCost& cost, double estimated, double interpolated) {
+    if (cost.doubt > 0) return cost.doubt;
     if (cost.tier == Tier::Measured)
       return cost.seconds.value > 0 ? cost.deviation / cost.seconds : 0;
     return cost.tier == Tier::Interpolated ? interpolated : estimated;

@@ -296,6 +296,7 @@ Json to_json(const MachineProfile& machine) {
             {"both_ways", to_json(machine.both_ways)},
             {"collectives", std::move(collectives)},
             {"kernels", std::move(kernels)}};
+  if (!machine.speeds.empty()) json["kernel_speeds"] = to_json(machine.speeds);
   if (!machine.exchanges.empty()) json["exchanges"] = std::move(exchanges);
   if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
@@ -329,6 +330,8 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
   const Json exchanges = document.value("exchanges", none);
   for (const auto& [key, entry] : kernels.items())
     machine.kernels.emplace(key, measurement_from(entry));
+  if (const auto speeds = document.find("kernel_speeds"); speeds != document.end())
+    machine.speeds = kernel_speeds_from(*speeds);
   for (const auto& [key, entry] : collectives.items())
     machine.collectives.emplace(key, table_from(entry, file, "/collectives/" + escaped(key)));
   for (const auto& [key, entry] : exchanges.items())

@@ -16,6 +16,7 @@
 #include "model/machine/arithmetic.hpp"
 #include "model/machine/collective_rates.hpp"
 #include "model/machine/kernel_shares.hpp"
+#include "model/machine/kernel_speeds.hpp"
 #include "model/machine/scaling_rates.hpp"
 #include "model/machine/software.hpp"
 #include "model/machine/storage.hpp"
@@ -136,6 +137,7 @@ struct MachineProfile {
   int threads_per_rank = 1;
   int measured_ranks = 0;  ///< number of ranks that measured at once; 0: no rank measured
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
+  KernelSpeeds speeds;  ///< what measured kernels take relative to their estimates
   /// by operation, type and group size, for example "all_reduce f32 2". The group size "8x1" means
   /// one rank on each of eight nodes. Table sizes are those of CollectiveOp::bytes().
   std::map<std::string, SizeTable> collectives;

@@ -1,0 +1,27 @@
+#include "tuner/journal.hpp"
+
+#include <fmt/format.h>
+
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+
+namespace stratplan {
+
+Journal::Journal(const std::filesystem::path& file, EventSink events)
+    : log_(file, std::ios::app), events_(std::move(events)) {
+  if (!log_) throw EnvironmentError(fmt::format("cannot write {}", file.string()));
+}
+
+void Journal::write(const std::string& kind, const std::string& text, Json details) {
+  log_ << fmt::format("{:7.1f} s  {}\n", elapsed().value, text) << std::flush;
+  if (!events_) return;
+  Json event{{"event", kind}, {"after_seconds", elapsed().value}};
+  event.update(details);
+  events_(event.dump());
+}
+
+Seconds Journal::elapsed() const {
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
+}
+
+}  // namespace stratplan
