@@ -15,7 +15,8 @@ struct Adopted {
   Seconds recommended{};  ///< the step of the plan that was recommended
 };
 
-/// Keeps the plan in the cache folder, in place of an earlier one. Nothing: forgets the earlier one.
+/// Keeps the plan in the cache folder, in place of an earlier one. Nothing: forgets the earlier
+/// one.
 void adopt(const Network& network, int ranks, const std::optional<Adopted>& adopted,
            const Provenance& provenance);
 /// The plan that was adopted for this network on this number of ranks of this machine; nothing if

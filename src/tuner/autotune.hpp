@@ -1,8 +1,8 @@
 #pragma once
 // The autotune command, an anytime job. A quick look at the machine gives every kernel an estimate
 // with a range. Then it plans and measures in turns: what would most change the decision comes
-// first (tuner/deciding.hpp). When no other plan may still win, or the time is up, it runs the plans
-// among which runs decide (tuner/race.hpp), and compares each with an undivided run.
+// first (tuner/deciding.hpp). When no other plan may still win, or the time is up, it runs the
+// plans among which runs decide (tuner/race.hpp), and compares each with an undivided run.
 #include <filesystem>
 #include <optional>
 #include <string>

@@ -12,7 +12,7 @@ Journal::Journal(const std::filesystem::path& file, EventSink events)
   if (!log_) throw EnvironmentError(fmt::format("cannot write {}", file.string()));
 }
 
-void Journal::write(const std::string& kind, const std::string& text, Json details) {
+void Journal::write(const std::string& kind, const std::string& text, const Json& details) {
   log_ << fmt::format("{:7.1f} s  {}\n", elapsed().value, text) << std::flush;
   if (!events_) return;
   Json event{{"event", kind}, {"after_seconds", elapsed().value}};

@@ -17,12 +17,13 @@ using EventSink = std::function<void(const std::string&)>;
 
 class Journal {
  public:
-  /// Appends to `file`. `events` may be empty. Throws EnvironmentError if the file cannot be written.
+  /// Appends to `file`. `events` may be empty. Throws EnvironmentError if the file cannot be
+  /// written.
   Journal(const std::filesystem::path& file, EventSink events);
 
   /// Writes `text` to the log. The event has the keys of `details`, "event": `kind`, and
   /// "after_seconds", which is elapsed().
-  void write(const std::string& kind, const std::string& text, Json details);
+  void write(const std::string& kind, const std::string& text, const Json& details);
   Seconds elapsed() const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Runs plans as real training, round by round, and compares the first step of each with an undivided
-// run. A plan that has lost leaves the race.
+// Runs plans as real training, round by round, and compares the first step of each with an
+// undivided run. A plan that has lost leaves the race.
 #include <filesystem>
 #include <vector>
 
@@ -22,9 +22,9 @@ class Race {
 
   /// Runs the plans whose `not_run` is empty. All of them run in each round, so that a drift of the
   /// machine affects all alike. After each round those that have lost leave, except for the first
-  /// plan. No run begins that would end after `until` (Journal::elapsed()), but for the first plan's
-  /// first one. Fills in the plans' measurements. A plan other than the first that fails
-  /// is left out, with the reason. Returns whether the user interrupted a run.
+  /// plan. No run begins that would end after `until` (Journal::elapsed()), but for the first run of
+  /// the first plan. Fills in the plans' measurements. A plan other than the first that fails is
+  /// left out, with the reason. Returns whether the user interrupted a run.
   bool run(const Network& network, std::vector<TunedPlan>& plans, Seconds until);
 
  private:

@@ -50,8 +50,8 @@ class KernelSpeeds {
   std::array<Families, 2> samples_{};  ///< of 32 bits, of 16 bits
 };
 
-/// By width ("32 bits", "16 bits"), name of family and name of direction. What has no kernels is left
-/// out.
+/// By width ("32 bits", "16 bits"), name of family and name of direction. What has no kernels is
+/// left out.
 Json to_json(const KernelSpeeds& speeds);
 KernelSpeeds kernel_speeds_from(const Json& json);
 
