@@ -22,8 +22,8 @@ class Race {
 
   /// Runs the plans whose `not_run` is empty. All of them run in each round, so that a drift of the
   /// machine affects all alike. After each round those that have lost leave, except for the first
-  /// plan. No run begins that would end after `until` (Journal::elapsed()), but for the first run of
-  /// the first plan. Fills in the plans' measurements. A plan other than the first that fails is
+  /// plan. No run begins that would end after `until` (Journal::elapsed()), except the first run
+  /// of the first plan. Fills in the plans' measurements. A plan other than the first that fails is
   /// left out, with the reason. Returns whether the user interrupted a run.
   bool run(const Network& network, std::vector<TunedPlan>& plans, Seconds until);
 
