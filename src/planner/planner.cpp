@@ -137,8 +137,12 @@ class Planning {
                                    std::optional<Bytes> limit,
                                    const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    LargeScaleResult outcome =
-        search_at_large_scale(network, fold(network), ranks_, machine_, execution, limit, known);
+    const Deadline deadline =
+        options_.time_limit ? start + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(options_.time_limit->value))
+                            : Deadline::max();
+    LargeScaleResult outcome = search_at_large_scale(network, fold(network), ranks_, machine_,
+                                                     execution, limit, known, deadline);
     result_.search_seconds += since(start);
     return outcome;
   }

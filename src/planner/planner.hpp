@@ -25,6 +25,8 @@ struct PlanningOptions {
   bool counts_on_reserve = false;     ///< plan() leaves no reserve of its own
   Execution execution;
   SearchLimits limits;
+  /// of each search over many ranks: then the best plan so far is taken, with the gap reached
+  std::optional<Seconds> time_limit{};
   FreeMemoryOptions free;
   bool front = false;  ///< whether to compute the front of time against memory
 };

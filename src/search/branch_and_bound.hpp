@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "search/cost_table.hpp"
+#include "search/dual_bound.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {
@@ -20,6 +21,8 @@ struct BranchAndBoundOptions {
   double tolerance = 0.001;           ///< gap at which the search stops
   std::size_t most_candidates = 320;  ///< per node, in the exact search
   std::optional<Bytes> memory_limit{};
+  /// After this, no further bounds are computed, and the best known assignment is the answer.
+  Deadline deadline = Deadline::max();
 };
 
 struct BoundedSolution {

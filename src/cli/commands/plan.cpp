@@ -43,6 +43,7 @@ struct PlanOptions {
   std::string uniform;
   std::string strategy;
   std::string output;
+  std::string time_limit;
   bool pareto = false;
   bool json = false;
 };
@@ -314,6 +315,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
                            .limits = {},
                            .free = {}};
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
+  if (!options.time_limit.empty()) planning.time_limit = parse_duration(options.time_limit);
   if (!options.uniform.empty())
     parse_decomposition(options.uniform);  // reports a usage error before any other error
   const Network network = options.network.read(true);
@@ -405,6 +407,9 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
                  "micro-batches, sharding and recomputation")
       ->excludes(uniform)
       ->excludes(strategy);
+  command->add_option("--time-limit", options->time_limit,
+                      "time for a search over many ranks, for example 10s; then the best plan so "
+                      "far is the answer, with the gap reached. Default: no limit");
   command->add_option("-o,--output", options->output, "write plan.json to this file");
   add_json(*command, options->json);
   command->footer(plan_footer);

@@ -81,11 +81,11 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const Grou
     }
     if (table.plain) continue;
     ++cut_;
-    meet_all(table, homes, wanted_parts);
+    meet_all(table, readings[axis], homes, wanted_parts);
   }
 }
 
-void ClosedEdge::meet_all(Table& table, const std::vector<int>& homes,
+void ClosedEdge::meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
                           const std::vector<int>& wanted) const {
   const int ways = space_.ways(table.axis);
   const auto place = [&](const std::vector<int>& parts, int digits) {
@@ -107,6 +107,10 @@ void ClosedEdge::meet_all(Table& table, const std::vector<int>& homes,
     for (int reader = 0; rows[at(home)] >= 0 && reader < ways; ++reader) {
       if (columns[at(reader)] < 0) continue;
       const std::size_t pair = at(rows[at(home)]) * wanted.size() + at(columns[at(reader)]);
+      if (home == reader && table.along[pair].known && !table.along[pair].plain) {
+        set_alike(table, reading, home, pair);
+        continue;
+      }
       int& number = known[pair * meetings + row[reader]];
       if (number < 0) {
         number = static_cast<int>(table.met.size());
@@ -117,6 +121,31 @@ void ClosedEdge::meet_all(Table& table, const std::vector<int>& homes,
           table.by_wanted[at(reader) * at(ways) + at(home)] = static_cast<std::uint16_t>(number);
     }
   }
+}
+
+/// Both ends have these digits, and blocks that are not equally long.
+void ClosedEdge::set_alike(Table& table, AxisReading& reading, int digits, std::size_t pair) const {
+  const Meeting& meeting = space_.meetings()[space_.met_by_home(table.axis, digits)[digits]];
+  Table::Met met = met_along(meeting, table.along[pair]);
+  if (meeting.common == 1) {
+    met.alike =
+        reading.alike(space_.parts(table.axis, digits), space_.near_run(table.axis, digits));
+    met.meeting.near_home = met.alike.forward.near;
+    met.meeting.near_homes = met.alike.forward.near_blocks;
+    met.meeting.near_wanted = met.alike.backward.near;
+    met.meeting.near_readers = met.alike.backward.near_blocks;
+  }
+  const auto ways = at(space_.ways(table.axis));
+  table.by_home[at(digits) * ways + at(digits)] = table.by_wanted[at(digits) * ways + at(digits)] =
+      static_cast<std::uint16_t>(table.met.size());
+  table.met.push_back(met);
+  SP_ASSERT(table.met.size() < 65536, "{} entries", table.met.size());
+}
+
+bool ClosedEdge::splits_alike(const EndSpace::End& a, const EndSpace::End& b) const {
+  return std::ranges::any_of(tables_, [&](const Table& table) {
+    return !table.plain && a.digits[table.axis] == b.digits[table.axis];
+  });
 }
 
 ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
@@ -163,6 +192,7 @@ class ClosedEdge::Fixed {
     Choice choice(edge_.cut_, false);
     const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
     Meeting all = terms(terms_inside);
+    EdgePrices::Lying lying{false, static_cast<float>(terms_inside)};
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::uint16_t number = rows_[i][other.digits[table.axis]];
@@ -174,11 +204,11 @@ class ClosedEdge::Fixed {
       all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
                  ? met.meeting
                  : choice.along(unknown, blocks(table, other.kind));
+      lying.forward *= met.alike.forward;
+      lying.backward *= met.alike.backward;
     }
-    const bool exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice,
-                          {exact, static_cast<float>(terms_inside)}) *
-           edge_.passes_;
+    lying.exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, lying) * edge_.passes_;
   }
 
   /// A lower bound of seconds() over all other ends of this kind.
@@ -317,27 +347,58 @@ class ClosedEdge::Passage {
     EdgePrices prices;
   };
 
+  /// The cheapest pair without common data: an upper bound of the message to each end that splits
+  /// no axis like the end here.
+  struct Apart {
+    double seconds = infinity;
+    int kind = -1;  ///< here
+  };
+
+  Apart cheapest_apart(int kind, double limit) const {
+    Apart apart;
+    for (const Group& group : groups_) {
+      if (group.least >= std::min(apart.seconds, limit)) break;
+      const double seconds = group.least + prices(group.kind, kind).most() * edge_.passes_;
+      if (seconds < apart.seconds) apart = {seconds, group.kind};
+    }
+    return apart;
+  }
+
+  /// Upper bounds of the message to the ends of a kind.
+  std::vector<double> upper_bounds(int kind, const Apart& apart) const {
+    std::vector<double> bounds;
+    const Member* const cheapest = apart.kind < 0 ? nullptr : &members_[at(apart.kind)].front();
+    for (const int end : there_by_kind_[at(kind)]) {
+      const EndSpace::End& other = there_.ends[at(end)];
+      const double seconds =
+          cheapest && edge_.splits_alike(cheapest->end, other)
+              ? cheapest->cost +
+                    Fixed(edge_, !forward_, other).seconds(prices(apart.kind, kind), cheapest->end)
+              : apart.seconds;
+      bounds.push_back(std::min(seconds, limit_[at(end)]));
+    }
+    return bounds;
+  }
+
   void reach(int kind) {
-    const double limit = highest_limit(kind);
-    double apart = infinity;  // cost of the cheapest pair without common data
+    const std::vector<double> bounds =
+        upper_bounds(kind, cheapest_apart(kind, highest_limit(kind)));
+    const double limit = std::ranges::max(bounds);
     std::vector<std::pair<double, int>> least_by_kind;
     for (const Group& group : groups_) {
-      if (group.least >= std::min(apart, limit)) break;
-      const EdgePrices of_kinds = prices(group.kind, kind);
-      apart = std::min(apart, group.least + of_kinds.most() * edge_.passes_);
-      const double least = group.least + of_kinds.least() * edge_.passes_;
-      if (least < std::min(apart, limit)) least_by_kind.emplace_back(least, group.kind);
+      if (group.least >= limit) break;
+      const double least = group.least + prices(group.kind, kind).least() * edge_.passes_;
+      if (least < limit) least_by_kind.emplace_back(least, group.kind);
     }
-    std::erase_if(least_by_kind,
-                  [&](const auto& known) { return known.first >= std::min(apart, limit); });
     std::sort(least_by_kind.begin(), least_by_kind.end());
     std::vector<Offer> offers;
     offers.reserve(least_by_kind.size());
     for (const auto& [least, other] : least_by_kind)
       offers.push_back({least, other, prices(other, kind)});
-    for (const int end : there_by_kind_[at(kind)]) {
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      const int end = there_by_kind_[at(kind)][i];
       const Fixed fixed(edge_, !forward_, there_.ends[at(end)]);
-      double best = std::min(apart, limit_[at(end)]);
+      double best = bounds[i];
       for (const Offer& offer : offers) {
         if (offer.least >= best) break;
         best = std::min(best, among(offer, fixed, best));

@@ -45,6 +45,7 @@ class ClosedEdge {
       Meeting meeting;
       float own_forward = 1, own_backward = 1;
       bool apart = false;
+      AxisReading::Alike alike{};  ///< if both ends have the same digits
     };
     std::vector<Met> met;  ///< filled only if `plain` is false
     /// indices into `met`, by the digits of the end in the table's name, then by those of the other
@@ -55,8 +56,12 @@ class ClosedEdge {
   std::vector<double> from_one(bool forward, int candidate, double cost,
                                std::span<const double> limits) const;
   EdgePrices prices(int home_kind, int wanted_kind) const;
+  /// Whether both ends split some axis of blocks that are not equally long by the same digits.
+  bool splits_alike(const EndSpace::End& a, const EndSpace::End& b) const;
+  void set_alike(Table& table, AxisReading& reading, int digits, std::size_t pair) const;
   static Table::Met met_along(const Meeting& meeting, const AxisReading::Along& blocks);
-  void meet_all(Table& table, const std::vector<int>& homes, const std::vector<int>& wanted) const;
+  void meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
+                const std::vector<int>& wanted) const;
   const EndSpace& space_;
   const EdgeRates& rates_;
   const GroupRates& groups_;

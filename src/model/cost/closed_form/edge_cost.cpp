@@ -79,6 +79,32 @@ class Reading {
             .own_apart = own_ > 0 ? single(own_apart_) / own() : 0};
   }
 
+  /// Of the places, chooses the one that needs most, elements from far counting twice.
+  AxisReading::Alike::Side alike(std::int64_t near_run) const {
+    AxisReading::Alike::Side chosen;
+    std::int64_t most = -1;
+    for (const auto& [number, place] : places_) {
+      std::int64_t own = 0, near = 0, near_blocks = 0;
+      const std::int64_t first = number / near_run * near_run;
+      for (std::int64_t other = first; other < first + near_run; ++other) {
+        const std::int64_t common = intersect(answering_[static_cast<std::size_t>(other)],
+                                              asking_[static_cast<std::size_t>(number)])
+                                        .size();
+        near += common;
+        near_blocks += common > 0 ? 1 : 0;
+        if (other == number) own = common;
+      }
+      const std::int64_t weight = 2 * place.needed - near;
+      if (weight <= most) continue;
+      most = weight;
+      chosen = {needed_ > 0 ? single(place.needed) / needed() : 1,
+                blocks_ > 0 ? single(place.blocks) / blocks() : 1,
+                own_ > 0 ? single(own) / this->own() : 1,
+                place.needed > 0 ? single(near) / single(place.needed) : 1, single(near_blocks)};
+    }
+    return chosen;
+  }
+
  private:
   template <class Of>
   float least(const Of& of) const {
@@ -379,6 +405,12 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
           wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
               extent_ % (home_parts * quantum) == 0,
           !shifted_ || one_is_whole};
+}
+
+AxisReading::Alike AxisReading::alike(int parts, int near_run) {
+  const std::vector<Interval>&home = home_blocks(parts), &wanted = wanted_blocks(parts);
+  return {Reading(wanted, home, false).alike(near_run),
+          Reading(home, wanted, false).alike(near_run)};
 }
 
 /// Returns bounds for splits into unequal blocks. The blocks' sizes are known, but not their order.

@@ -113,6 +113,20 @@ class AxisReading {
   };
   Along along(int home_parts, int wanted_parts);
 
+  /// A rank whose blocks at both ends have the same number. If both ends split the axis by the same
+  /// digits, all ranks are such, and any of them may be chosen: of uneven blocks, one that needs
+  /// much. Counts are relative to those of Sizes.
+  struct Alike {
+    struct Side {
+      float elements = 1, messages = 1, own = 1;
+      float near = 1;         ///< share of the rank's elements that its innermost group holds
+      float near_blocks = 1;  ///< number of the group's blocks that hold them
+    };
+    Side forward, backward;
+  };
+  /// `near_run`: how many consecutive blocks an innermost group holds.
+  Alike alike(int parts, int near_run);
+
  private:
   const std::vector<Interval>& home_blocks(int parts);
   const std::vector<Interval>& wanted_blocks(int parts);
@@ -196,6 +210,17 @@ struct EdgeCopies {
 /// places of the digits need not be known yet.
 class EdgePrices {
  public:
+  /// What the chosen rank needs, relative to AxisReading::Sizes: AxisReading::Alike multiplied over
+  /// the axes that both ends split alike.
+  struct Scale {
+    float elements = 1, messages = 1, own = 1;
+    Scale& operator*=(const AxisReading::Alike::Side& side) {
+      elements *= side.elements;
+      messages *= side.messages;
+      own *= side.own;
+      return *this;
+    }
+  };
   /// `products`: AxisReading::Sizes multiplied over all axes.
   EdgePrices(const EdgeRates& rates, const GroupRates& groups, const AxisReading::Sizes& products,
              const EdgeCopies& copies);
@@ -204,13 +229,14 @@ class EdgePrices {
     /// whether `met` is exact; else it has upper bounds
     bool exact = false;
     float terms_inside = 1;  ///< the number by which near_wanted and near_readers are multiplied
+    Scale forward{}, backward{};
   };
   /// `met`: the meetings multiplied over all axes. Its near_wanted and near_readers are also
   /// multiplied by the number of terms in each innermost group.
   float seconds(const EdgeRates& rates, const GroupRates& groups, const Meeting& met,
                 const Choice& choice, const Lying& lying) const;
   /// The cost if all data come from other innermost groups. No pair of ends with these numbers of
-  /// parts has a greater bound.
+  /// parts has a greater bound, unless both split some axis alike.
   float most() const { return forward_.chosen.far + backward_.chosen.far; }
   /// A lower bound over all pairs of ends with these numbers of parts.
   float least() const { return least_; }
@@ -219,11 +245,14 @@ class EdgePrices {
   /// The data that a rank needs, its own included, and how much of these data can be near.
   struct Amount {
     Amount(const EdgeRates& rates, float all_messages, float all_elements, float own);
-    float messages, elements, far, most_near, most_near_elements;
+    float far_of(const EdgeRates& rates, const Scale& scale) const {
+      return messages * scale.messages * rates.message + elements * scale.elements * rates.element;
+    }
+    float messages, elements, far, most_near_elements;
   };
   struct Direction {
     float seconds(const EdgeRates& rates, bool any_block, float common, float near_blocks,
-                  float near_elements) const;
+                  float near_elements, const Scale& scale) const;
     Amount chosen, least;  ///< for the chosen rank, and the least for any rank
     float own;
   };
@@ -255,22 +284,26 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
     : messages(all_messages),
       elements(all_elements),
       far(messages * rates.message + elements * rates.element),
-      most_near(std::min(messages, static_cast<float>(rates.innermost))),
-      most_near_elements(std::min(elements, static_cast<float>(rates.innermost) * own)) {}
+      most_near_elements(static_cast<float>(rates.innermost) * own) {}
 
 [[gnu::always_inline]] inline float EdgePrices::Direction::seconds(const EdgeRates& rates,
                                                                    bool any_block, float common,
                                                                    float near_blocks,
-                                                                   float near_elements) const {
+                                                                   float near_elements,
+                                                                   const Scale& scale) const {
   constexpr float rounding = 1e-4F;
   const Amount& all = any_block ? least : chosen;
-  if (common == 1 && all.messages <= 1 + rounding) return 0;
-  const float own_elements = std::min(own * common, all.elements),
+  const float messages = all.messages * scale.messages, elements = all.elements * scale.elements;
+  if (common == 1 && messages <= 1 + rounding) return 0;
+  const float own_elements = std::min(own * common * scale.own, elements),
               own_messages = common > 0 ? 1.0F : 0.0F,
-              near = std::min(std::max(near_blocks, own_messages), all.most_near),
-              near_all = std::min(std::max(own_elements, near_elements), all.most_near_elements);
-  return std::max(0.0F, all.far - near * rates.near_message - near_all * rates.near_element -
-                            own_messages * rates.own_message - own_elements * rates.own_element);
+              near = std::min({std::max(near_blocks, own_messages), messages,
+                               static_cast<float>(rates.innermost)}),
+              near_all = std::min(
+                  {std::max(own_elements, near_elements), elements, all.most_near_elements});
+  return std::max(0.0F, all.far_of(rates, scale) - near * rates.near_message -
+                            near_all * rates.near_element - own_messages * rates.own_message -
+                            own_elements * rates.own_element);
 }
 
 [[gnu::always_inline]] inline EdgePrices::EdgePrices(const EdgeRates& rates,
@@ -292,10 +325,10 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
       readers_(of.readers),
       tiles_(of.tiles),
       copies_(copies) {
-  const auto least_of = [&](const Direction& one) {
-    return one.seconds(rates, true, 1, one.least.most_near, one.least.most_near_elements);
-  };
   const auto near = static_cast<float>(rates.innermost);
+  const auto least_of = [&](const Direction& one) {
+    return one.seconds(rates, true, 1, near, one.least.most_near_elements, {});
+  };
   const float forward = least_of(forward_), backward = least_of(backward_);
   least_ = rates.as_messages ? forward + backward
                              : std::min(forward, gathered(rates, groups, near)) +
@@ -336,14 +369,17 @@ inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups
              : gather + groups.seconds(Collective::AllReduce, copies_.terms, near_terms, wanted_);
 }
 
-inline float EdgePrices::seconds(const EdgeRates& rates, const GroupRates& groups,
-                                 const Meeting& met, const Choice& choice,
-                                 const Lying& lying) const {
+[[gnu::always_inline]] inline float EdgePrices::seconds(const EdgeRates& rates,
+                                                        const GroupRates& groups,
+                                                        const Meeting& met, const Choice& choice,
+                                                        const Lying& lying) const {
   const bool any = choice.any_block();
-  float forward = forward_.seconds(rates, any, choice.own_forward(met.common), met.near_homes,
-                                   met.near_home * forward_.chosen.elements),
-        backward = backward_.seconds(rates, any, choice.own_backward(met.common), met.near_readers,
-                                     met.near_wanted * held_);
+  float forward = forward_.seconds(
+            rates, any, choice.own_forward(met.common), met.near_homes,
+            met.near_home * forward_.chosen.elements * lying.forward.elements, lying.forward),
+        backward =
+            backward_.seconds(rates, any, choice.own_backward(met.common), met.near_readers,
+                              met.near_wanted * held_ * lying.backward.elements, lying.backward);
   if (rates.as_messages || !met.nested) return forward + backward;
   constexpr float rounding = 1e-3F;
   forward = std::min(forward, gathered(rates, groups, met.near_homes + rounding));

@@ -113,6 +113,13 @@ void EndSpace::find_best(Pool& pool) {
   best_of(pool.by_wanted, pool.best_by_wanted);
 }
 
+int EndSpace::near_run(std::size_t axis, int digits) const {
+  int run = 1;
+  for (const AxisDigits::Digit& digit : pools_[axis].digits[at(digits)].digits)
+    if (digit.stride < space_.innermost()) run *= digit.parts;
+  return run;
+}
+
 std::size_t EndSpace::place_of_parts(std::size_t axis, int parts) const {
   const std::vector<int>& known = pools_[axis].parts;
   return static_cast<std::size_t>(std::ranges::lower_bound(known, parts) - known.begin());

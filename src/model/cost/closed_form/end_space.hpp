@@ -72,6 +72,8 @@ class EndSpace {
   int parts(std::size_t axis, int digits) const {
     return pools_[axis].digits[static_cast<std::size_t>(digits)].parts();
   }
+  /// How many consecutive blocks of the axis an innermost group holds.
+  int near_run(std::size_t axis, int digits) const;
   /// The value of End::digits along an axis that is not split.
   static constexpr int whole = 0;
 
