@@ -115,7 +115,8 @@ void EndSpace::find_best(Pool& pool) {
 
 int EndSpace::near_run(std::size_t axis, int digits) const {
   int run = 1;
-  for (const AxisDigits::Digit& digit : pools_[axis].digits[static_cast<std::size_t>(digits)].digits)
+  for (const AxisDigits::Digit& digit :
+       pools_[axis].digits[static_cast<std::size_t>(digits)].digits)
     if (digit.stride < space_.innermost()) run *= digit.parts;
   return run;
 }
