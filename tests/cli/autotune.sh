@@ -12,7 +12,7 @@ whole() {
   for file in "$results"/*.json "$results"/plans/*/*.json "$scratch"/cache/machine-*.json; do
     [ ! -e "$file" ] || python3 -m json.tool "$file" >/dev/null || { echo "damaged: $file"; return 1; }
   done
-  "$program" predict "$results/plan.json" -m "$results/machine.json" >/dev/null
+  "$program" predict "$results/plan.json" -m "$results/machine.json" >/dev/null 2>&1
 }
 
 expect 0 "best so far: .* ms, [0-9.]+-[0-9.]+ \(after" "${tune[@]}" --rounds 1 --events "$scratch/events"
