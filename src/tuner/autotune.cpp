@@ -196,7 +196,6 @@ class Autotuning {
     write_file_atomically(request_.folder / "command.json",
                           request_.provenance.json().dump(1) + "\n");
     drift_ = recorded_drift(request_);
-    began_anew_ = read_machine("local", request_.ranks).measured_ranks == 0;
     prepare();
     const fs::path measurements = request_.folder / "measurements.json";
     const std::string key = key_of(result_, request_);
@@ -263,7 +262,6 @@ class Autotuning {
 
   /// If the machine is slower or faster than when it was measured, plans again with that.
   void check_drift() {
-    if (began_anew_ && !request_.thorough) return;  // all measurements are minutes old
     log_.phase("checking whether the machine has drifted since it was measured");
     const auto drift = measuring_.find_drift(result_.network, result_.planning.recommended);
     if (drift == drift_) return;
@@ -326,10 +324,11 @@ class Autotuning {
     return plans;
   }
 
-  /// The time after which nothing more is measured, so that there is time for the runs.
-  Seconds until() const {
-    constexpr double share_of_measuring = 0.55;
-    return request_.time_limit * share_of_measuring;
+  /// The time that is left to measure, so that there is time for the runs: less for what does not
+  /// decide.
+  Seconds left(bool for_range) const {
+    const double share_of_measuring = for_range ? 0.3 : 0.5;
+    return request_.time_limit * share_of_measuring - journal_.elapsed();
   }
 
   /// Measures the next batch of kernels. Returns false if there is nothing to measure, or no time.
@@ -340,25 +339,24 @@ class Autotuning {
     const std::vector<const Considered*> rivals = rivals_of(result_.planning);
     std::vector<const Plan*> plans{&*best.plan};
     for (const Considered* rival : rivals) plans.push_back(&*rival->plan);
-    const Seconds left = until() - journal_.elapsed();
     const std::vector<Kernel> missing = measuring_.missing_kernels(result_.network, plans);
     const std::vector<OpenKernel> open =
         open_kernels(*best.plan->prediction, rivals, missing, result_.machine, pace_);
-    std::vector<OpenKernel> batch = next_batch(open, std::min(batch_time, left));
-    const bool for_range = batch.empty();
-    if (for_range) batch = next_batch(open, std::min(batch_time, left), true);
-    if (batch.empty() || left.value <= 0) {
-      result_.ended = left.value <= 0  ? "the rest of the time is for runs"
-                      : rivals.empty() ? "no other plan may still win"
-                                       : "all that decides is measured";
-      return false;
+    for (const bool for_range : {false, true}) {
+      const Seconds time = left(for_range);
+      const std::vector<OpenKernel> batch = next_batch(open, std::min(batch_time, time), for_range);
+      if (batch.empty() || time.value <= 0) continue;
+      measure(batch, rivals, for_range);
+      return true;
     }
-    measure(batch, rivals, for_range, left);
-    return true;
+    result_.ended = left(false).value <= 0 ? "the rest of the time is for runs"
+                    : rivals.empty()       ? "no other plan may still win"
+                                           : "all that decides is measured";
+    return false;
   }
 
   void measure(const std::vector<OpenKernel>& batch, const std::vector<const Considered*>& rivals,
-               bool for_range, Seconds left) {
+               bool for_range) {
     std::vector<Kernel> kernels;
     Seconds predicted{};
     Json names = Json::array();
@@ -372,8 +370,9 @@ class Autotuning {
                   : fmt::format("to decide between {} and {}", fastest(result_.planning).name,
                                 rivals.size() == 1 ? rivals.front()->name
                                                    : counted(std::ssize(rivals), "other plan"));
-    log_.phase(fmt::format("measuring {}, {}; {:.0f} s left to measure",
-                           counted(std::ssize(kernels), "kernel"), why, left.value));
+    log_.phase(fmt::format("measuring {}, {}; {:.0f} s left",
+                           counted(std::ssize(kernels), "kernel"), why,
+                           (request_.time_limit - journal_.elapsed()).value));
     const Seconds taken = measuring_.measure(kernels);
     pace_.learn(predicted, kernels.size(), taken);
     journal_.write("measured",
@@ -392,7 +391,6 @@ class Autotuning {
   AutotuneResult result_;
   std::optional<Drift> drift_;
   std::optional<std::string> known_best_;
-  bool began_anew_ = false;  ///< nothing was measured before this call
 };
 
 }  // namespace

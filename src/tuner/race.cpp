@@ -81,8 +81,9 @@ void Race::run_undivided(const Network& network) {
 
 Race::Run Race::run_once(const TunedPlan& tuned, int round) {
   const double predicted = std::max(tuned.plan->prediction->step.value, 1e-6);
+  const double least = predicted > 2 && !request_.thorough ? 2 : 4;
   const int steps =
-      static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), 4.0, 200.0));
+      static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), least, 200.0));
   const int warmup = predicted > 0.5 ? 1 : 2;
   const fs::path timings = timings_of_repetition(tuned);
   std::vector<std::string> more{
@@ -178,7 +179,7 @@ void Race::run_round(std::vector<Runner>& runners, int round, Seconds until) {
 Seconds Race::takes(const Runner& runner) const {
   constexpr Seconds start{2};
   if (runner.took.value > 0) return runner.took;
-  return start + std::max(request_.least_time, runner.plan->plan->prediction->step * 5);
+  return start + std::max(request_.least_time, runner.plan->plan->prediction->step * 4);
 }
 
 void Race::drop_losers(std::vector<Runner>& runners) {
