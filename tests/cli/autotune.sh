@@ -31,9 +31,13 @@ check "the log says why" grep -q "measured .* kernels in .* s, \|measuring ended
 check "all is whole" whole
 check "one plan is to be used" cmp -s "$results/plan.json" "$results/plans/recommended/plan.json"
 
+cp "$results/report.md" "$scratch/first.md"
 expect 0 "" "${tune[@]}" --rounds 1 --json
-check "nothing is measured again" test -z "$(grep -E "^measuring .* kernels" "$scratch/stderr")"
-check "nothing runs again" grep -q '"reused":true' "$scratch/stdout"
+# Disturbed runs are run again, after a look at a few kernels.
+if ! grep -q "Other processes used" "$scratch/first.md"; then
+  check "nothing is measured again" test -z "$(grep -E "^measuring .* kernels" "$scratch/stderr")"
+  check "nothing runs again" grep -q '"reused":true' "$scratch/stdout"
+fi
 expect 2 "'soon' is no duration; write for example 3min" sp autotune tiny --time-limit soon -n 1
 expect 2 "standard output is taken by --json" sp autotune tiny -n 1 --json --events -
 
