@@ -19,6 +19,13 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// Joins names of plans. Names that hold a comma stand in quotes.
+std::string plans_text(std::vector<std::string> names) {
+  for (std::string& name : names)
+    if (name.find(',') != std::string::npos) name = fmt::format("\"{}\"", name);
+  return joined(names);
+}
+
 std::vector<std::string> row_of(const TunedPlan& tuned) {
   const Seconds predicted =
       tuned.plan && tuned.plan->prediction ? tuned.plan->prediction->step : Seconds{0};
@@ -64,7 +71,7 @@ std::string tie_remark(const AutotuneResult& result) {
   if (!result.planning.tie) return {};
   return fmt::format(
       "Predictions could not tell these plans apart, so the simplest is recommended: {}.",
-      joined(result.planning.tie->plans));
+      plans_text(result.planning.tie->plans));
 }
 
 std::string disturbed_remark(const AutotuneResult& result) {
@@ -187,7 +194,7 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
     lines.push_back(fmt::format("The recommended plan saves memory: {}.", memory));
   for (const TunedPlan& tuned : result.plans)
     if (!tuned.aliases.empty())
-      lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
+      lines.push_back(fmt::format("{} is also {}.", tuned.name, plans_text(tuned.aliases)));
   if (const std::string tie = tie_remark(result); !tie.empty()) lines.push_back(tie);
   const std::string faster = faster_remark(result);
   if (!faster.empty()) lines.push_back(faster);
