@@ -28,14 +28,14 @@ class LargeScaleSearch {
  public:
   LargeScaleSearch(const Network& network, const std::vector<Block>& blocks, int ranks,
                    const MachineProfile& machine, const Execution& execution,
-                   std::optional<Bytes> memory_limit, Deadline deadline)
+                   std::optional<Bytes> memory_limit, const Stop& stop)
       : network_(network),
         blocks_(blocks),
         space_(machine.topology(ranks), usable_dims(network)),
         table_(network, blocks, space_, execution, machine, search_prices_messages),
         hidden_(machine.hidden.value_or(0)) {
     options_.memory_limit = memory_limit;
-    options_.deadline = deadline;
+    options_.stop = stop;
     fill(table_);
     table_.fill_edges();
     agreements_ = agreements_between(
@@ -113,7 +113,7 @@ class LargeScaleSearch {
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
-      if (!found || gap() <= good_enough || std::chrono::steady_clock::now() > options_.deadline ||
+      if (!found || gap() <= good_enough || (options_.stop && options_.stop()) ||
           found->gap() > gap() / 2 || std::ranges::count(cuts_, found->assignment) > 0)
         return;
       cuts_.push_back(found->assignment);
@@ -420,8 +420,8 @@ LargeScaleResult search_at_large_scale(const Network& network, const std::vector
                                        const Execution& execution,
                                        std::optional<Bytes> memory_limit,
                                        const std::vector<LayerDecompositions>& known,
-                                       Deadline deadline) {
-  return LargeScaleSearch(network, blocks, ranks, machine, execution, memory_limit, deadline)
+                                       const Stop& stop) {
+  return LargeScaleSearch(network, blocks, ranks, machine, execution, memory_limit, stop)
       .run(known);
 }
 

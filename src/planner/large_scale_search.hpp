@@ -38,14 +38,14 @@ std::vector<Dim> usable_dims(const Network& network);
 /// Searches for the plans with the least objective within the memory limit. `known`: layouts over
 /// all ranks, from which the search starts. Known layouts without canonical grids are ignored. The
 /// objective is no worse than that of any other known layout within the limit. The result's
-/// `found` is empty if no plan within the limit is found. After the deadline, the answer is the
-/// best plan found so far, with the bound reached. Throws InfeasibleError if some layer has no
+/// `found` is empty if no plan within the limit is found. Once `stop` returns true, the answer is
+/// the best plan found so far, with the bound reached. Throws InfeasibleError if some layer has no
 /// legal decomposition.
 LargeScaleResult search_at_large_scale(const Network& network, const std::vector<Block>& blocks,
                                        int ranks, const MachineProfile& machine,
                                        const Execution& execution,
                                        std::optional<Bytes> memory_limit,
                                        const std::vector<LayerDecompositions>& known,
-                                       Deadline deadline = Deadline::max());
+                                       const Stop& stop = {});
 
 }  // namespace stratplan

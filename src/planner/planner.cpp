@@ -137,12 +137,12 @@ class Planning {
                                    std::optional<Bytes> limit,
                                    const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    const Deadline deadline =
-        options_.time_limit ? start + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(options_.time_limit->value))
-                            : Deadline::max();
+    const std::optional<Seconds> limit_of_time = options_.time_limit;
+    const Stop is_late = [start, limit_of_time] {
+      return limit_of_time && since(start) > *limit_of_time;
+    };
     LargeScaleResult outcome = search_at_large_scale(network, fold(network), ranks_, machine_,
-                                                     execution, limit, known, deadline);
+                                                     execution, limit, known, is_late);
     result_.search_seconds += since(start);
     return outcome;
   }

@@ -114,7 +114,7 @@ class BranchAndBound {
     if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
     const double ignored_from = limit();
     bound();
-    if (found_ && (best_.gap() <= options_.tolerance || is_late())) return best_;
+    if (found_ && (best_.gap() <= options_.tolerance || stops())) return best_;
     const double left_out = choose(options_.most_candidates, chosen_);
     if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); }))
       return std::nullopt;
@@ -134,7 +134,7 @@ class BranchAndBound {
   }
 
  private:
-  bool is_late() const { return std::chrono::steady_clock::now() > options_.deadline; }
+  bool stops() const { return options_.stop && options_.stop(); }
 
   /// The sum of the nodes' least costs, without edges.
   double least_nodes() const {
@@ -173,14 +173,14 @@ class BranchAndBound {
     const double worthwhile = options_.memory_limit ? 0.002 : 0.0003;
     // With a memory limit, the exact search takes longer.
     const std::size_t enough = options_.memory_limit ? few_enough : options_.most_candidates;
-    DualBound& dual = dual_.emplace(table_, limit(), options_.deadline);
+    DualBound& dual = dual_.emplace(table_, limit(), options_.stop);
     if (found_) dual.expect(best_.assignment);
     for (int pass = 0; pass < most_passes; ++pass) {
       const double bound_before = best_.lower_bound, cost_before = best_.cost;
       dual.ascend();
       dual.descend();
       best_.lower_bound = std::max(best_.lower_bound, dual.bound());
-      if (is_late()) break;
+      if (stops()) break;
       if (offer(dual.follow())) improve();
       if (best_.gap() > options_.tolerance) look_among_best();
       if (found_) dual.lower_limit(best_.cost);

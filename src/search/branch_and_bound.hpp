@@ -21,8 +21,9 @@ struct BranchAndBoundOptions {
   double tolerance = 0.001;           ///< gap at which the search stops
   std::size_t most_candidates = 320;  ///< per node, in the exact search
   std::optional<Bytes> memory_limit{};
-  /// After this, no further bounds are computed, and the best known assignment is the answer.
-  Deadline deadline = Deadline::max();
+  /// Once this returns true, no further bounds are computed, and the best known assignment is the
+  /// answer.
+  Stop stop{};
 };
 
 struct BoundedSolution {

@@ -14,10 +14,10 @@ double least_of(const std::vector<double>& costs) { return *std::ranges::min_ele
 
 }  // namespace
 
-DualBound::DualBound(const LargeTable& table, double limit, Deadline deadline)
+DualBound::DualBound(const LargeTable& table, double limit, Stop stop)
     : table_(table),
       limit_(limit),
-      deadline_(deadline),
+      stop_(std::move(stop)),
       parent_(at(table.nodes()), -1),
       parent_edge_(at(table.nodes()), -1),
       children_(at(table.nodes())),
@@ -203,7 +203,7 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
 
 void DualBound::ascend() {
   for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
-    if (is_late()) return;
+    if (stops()) return;
     const int node = *place;
     gather(node);
     settle(node);
@@ -216,10 +216,10 @@ void DualBound::ascend() {
 }
 
 void DualBound::descend() {
-  if (is_late()) return;
+  if (stops()) return;
   descended_ = true;
   for (const int node : order_) {
-    if (is_late()) return;
+    if (stops()) return;
     gather(node);
     if (const int parent = parent_[at(node)]; parent >= 0)
       from_parent_[at(node)] =

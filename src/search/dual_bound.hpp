@@ -15,21 +15,22 @@
 // 2006). Here it runs on one tree with exact messages, so that every candidate's bound is
 // available.
 #include <algorithm>
-#include <chrono>
+#include <functional>
 #include <vector>
 
 #include "search/cost_table.hpp"
 
 namespace stratplan {
 
-using Deadline = std::chrono::steady_clock::time_point;
+/// Tells whether to stop; empty: never.
+using Stop = std::function<bool()>;
 
 class DualBound {
  public:
   /// `table` must outlive this object. A candidate whose bound is `limit` seconds or more is ruled
-  /// out permanently. A pass ends early at the deadline. Bounds stay valid, but no further pass may
+  /// out permanently. A pass ends early once `stop` says so. Bounds stay valid, but no further pass may
   /// follow.
-  DualBound(const LargeTable& table, double limit, Deadline deadline = Deadline::max());
+  DualBound(const LargeTable& table, double limit, Stop stop = {});
   /// Restricts the candidates of each node to `few` (ascending). To be called before the first
   /// pass.
   void restrict_to(const std::vector<std::vector<int>>& few);
@@ -76,10 +77,10 @@ class DualBound {
   Costs room(int node, const Costs& costs) const;
 
   const LargeTable& table_;
-  bool is_late() const { return std::chrono::steady_clock::now() > deadline_; }
+  bool stops() const { return stop_ && stop_(); }
 
   double limit_, bound_ = 0;
-  Deadline deadline_;
+  Stop stop_;
   bool descended_ = false;
   std::vector<int> order_;  ///< the nodes, each behind its parent
   std::vector<int> parent_, parent_edge_;

@@ -237,13 +237,14 @@ TEST(BoundedSolution, ItsBoundIsAtMostWhatTheSearchAssumed) {
   EXPECT_LE(found->lower_bound, search_exhaustively(dense, limit)->cost.value);
 }
 
-RC_GTEST_PROP(BoundedSolution, IsTheBestKnownOneAtTheDeadline, ()) {
+RC_GTEST_PROP(BoundedSolution, IsTheBestKnownOneIfTheSearchStops, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
   std::vector<int> known;
   for (int node = 0; node < dense.nodes(); ++node)
     known.push_back(*rc::gen::inRange(0, dense.candidates(node)));
   const Widened table(dense);
-  const auto found = branch_and_bound(table, {known}, {.tolerance = 0, .deadline = {}});
+  const auto found =
+      branch_and_bound(table, {known}, {.tolerance = 0, .stop = [] { return true; }});
   RC_ASSERT(found);
   RC_ASSERT(found->cost <= cost_of(table, known) + 1e-9);
   RC_ASSERT(found->lower_bound <= search_exhaustively(dense)->cost.value + 1e-9);
