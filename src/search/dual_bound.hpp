@@ -28,8 +28,8 @@ using Stop = std::function<bool()>;
 class DualBound {
  public:
   /// `table` must outlive this object. A candidate whose bound is `limit` seconds or more is ruled
-  /// out permanently. A pass ends early once `stop` says so. Bounds stay valid, but no further pass may
-  /// follow.
+  /// out permanently. A pass ends early once `stop` says so. Bounds stay valid, but no further pass
+  /// may follow.
   DualBound(const LargeTable& table, double limit, Stop stop = {});
   /// Restricts the candidates of each node to `few` (ascending). To be called before the first
   /// pass.
