@@ -178,10 +178,6 @@ Measurements measurements_of(const AutotuneResult& result) {
   return all;
 }
 
-}  // namespace
-
-namespace {
-
 /// One call of autotune.
 class Autotuning {
  public:
@@ -200,8 +196,8 @@ class Autotuning {
     const fs::path measurements = request_.folder / "measurements.json";
     const std::string key = key_of(result_, request_);
     result_.reused = !request_.fresh && reuse(result_, measurements, key);
+    if (!result_.reused && !result_.interrupted) check_drift();
     if (!result_.reused && !result_.interrupted) {
-      check_drift();
       Race race(request_, log_, journal_);
       result_.interrupted =
           race.run(result_.network, result_.plans,
@@ -263,16 +259,31 @@ class Autotuning {
   /// If the machine is slower or faster than when it was measured, plans again with that.
   void check_drift() {
     log_.phase("checking whether the machine has drifted since it was measured");
-    const auto drift = measuring_.find_drift(result_.network, result_.planning.recommended);
+    std::optional<Drift> drift = drift_;
+    unless_stopped(
+        [&] { drift = measuring_.find_drift(result_.network, result_.planning.recommended); });
     if (drift == drift_) return;
     drift_ = drift;
     prepare();
   }
 
+  /// Does a part of the work. If the user stops it, the result so far is the answer.
+  void unless_stopped(const std::function<void()>& work) {
+    try {
+      work();
+      if (!stop_requested()) return;
+    } catch (const Stopped&) {
+    } catch (const JobFailed&) {
+      if (!stop_requested() && !measuring_.interrupted()) throw;
+    }
+    result_.interrupted = true;
+    result_.ended = "interrupted";
+  }
+
   // ---------------------------------------------------------------- measuring what decides
 
   void measure_what_decides() {
-    try {
+    unless_stopped([this] {
       plan_now();
       if (stop_requested()) throw Stopped{};
       log_.phase("a quick look at the machine");
@@ -281,14 +292,7 @@ class Autotuning {
         plan_now();
       }
       while (measure_next()) plan_now();
-    } catch (const Stopped&) {
-      result_.interrupted = true;
-      result_.ended = "interrupted";
-    } catch (const JobFailed&) {
-      if (!stop_requested() && !measuring_.interrupted()) throw;
-      result_.interrupted = true;
-      result_.ended = "interrupted";
-    }
+    });
     journal_.write("decided", "measuring ended: " + result_.ended, {{"why", result_.ended}});
   }
 
@@ -304,12 +308,12 @@ class Autotuning {
     const Plan& best = result_.planning.recommended;
     const Range range =
         range_of(best.prediction->step.value, deviation_of(best.prediction->errors));
-    const std::string text =
-        fmt::format("best so far: {}, {} ms, {}-{} (after {:.0f} s)", result_.planning.chosen,
-                    milliseconds(best.prediction->step), milliseconds({range.low}),
-                    milliseconds({range.high}), journal_.elapsed().value);
-    if (!known_best_ || *known_best_ != text.substr(0, text.find(" (after"))) log_.note(text);
-    known_best_ = text.substr(0, text.find(" (after"));
+    const std::string text = fmt::format("best so far: {}, {} ms, {}-{}", result_.planning.chosen,
+                                         milliseconds(best.prediction->step),
+                                         milliseconds({range.low}), milliseconds({range.high}));
+    if (text != known_best_)
+      log_.note(fmt::format("{} (after {:.0f} s)", text, journal_.elapsed().value));
+    known_best_ = text;
     journal_.write("recommendation", text,
                    {{"plan", result_.planning.chosen},
                     {"predicted_step_seconds", best.prediction->step.value},
@@ -390,7 +394,7 @@ class Autotuning {
   MeasuringPace pace_;
   AutotuneResult result_;
   std::optional<Drift> drift_;
-  std::optional<std::string> known_best_;
+  std::string known_best_;  ///< what was said last
 };
 
 }  // namespace

@@ -56,8 +56,9 @@ std::vector<OpenKernel> open_kernels(const Prediction& best,
 std::vector<OpenKernel> next_batch(std::vector<OpenKernel> open, Seconds budget,
                                    bool for_range = false);
 
-/// Of each family, direction and width of which fewer than `enough` kernels were measured, the
-/// kernels in which the programs spend most time: enough for a first estimate of all others.
+/// Returns the kernels in which the programs spend most time: of each family, direction and width
+/// as many as, with those that were measured, make `enough`. They allow a first estimate of all
+/// others.
 std::vector<Kernel> representatives(std::span<const Program> programs,
                                     std::span<const Kernel> missing, const MachineProfile& machine,
                                     int enough = 2);

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/output.hpp"
 
 namespace stratplan {
 
-Journal::Journal(const std::filesystem::path& file, EventSink events)
-    : log_(file, std::ios::app), events_(std::move(events)) {
-  if (!log_) throw EnvironmentError(fmt::format("cannot write {}", file.string()));
+Journal::Journal(const std::filesystem::path& file, EventSink events) : events_(std::move(events)) {
+  check_writable(file);
+  log_.open(file, std::ios::app);
 }
 
 void Journal::write(const std::string& kind, const std::string& text, const Json& details) {

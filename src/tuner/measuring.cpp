@@ -161,7 +161,7 @@ MachineProfile Measuring::known() const {
 
 /// Measures what `request` lists, on ranks that launch() starts. Rank 0 writes the local profile
 /// with the new measurements added to `output`.
-void Measuring::measure(const ProfileRequest& request, const std::filesystem::path& output) const {
+void Measuring::measure(const ProfileRequest& request, const std::filesystem::path& output) {
   const MeasuringTurn turn(log_);
   const auto file = scratch_file("request");
   write_file_atomically(file, to_json(request).dump());

@@ -48,7 +48,7 @@ class Measuring {
                                    const std::vector<const Plan*>& plans) const;
   MachineProfile known() const;
   void add(ProfileRequest request);
-  void measure(const ProfileRequest& request, const std::filesystem::path& output) const;
+  void measure(const ProfileRequest& request, const std::filesystem::path& output);
 
   Log& log_;
   int ranks_;
@@ -58,7 +58,7 @@ class Measuring {
   /// ratio of kernel times now to those of the profile, 1 without an even drift; nothing: not
   /// measured yet
   std::optional<double> drift_{};
-  mutable bool interrupted_ = false;
+  bool interrupted_ = false;
 };
 
 /// The result of plan_and_measure().

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "job/launcher.hpp"
+#include "job/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/base/index.hpp"
 #include "model/base/json/json.hpp"
@@ -162,6 +163,7 @@ void Race::run_round(std::vector<Runner>& runners, int round, Seconds until) {
   for (Runner& runner : runners) {
     const bool first = &runner == &runners.front();
     if (runner.left) continue;
+    if (stop_requested()) throw Interrupted{};
     if ((!first || round > 0) && journal_.elapsed() + takes(runner) > until) continue;
     const Seconds start = journal_.elapsed();
     try {

@@ -117,8 +117,8 @@ class EventStream {
  public:
   explicit EventStream(const std::string& file) : to_stdout_(file == "-") {
     if (file.empty() || to_stdout_) return;
+    check_writable(file);
     file_.open(file);
-    if (!file_) throw EnvironmentError(fmt::format("cannot write {}", file));
   }
   EventSink sink() {
     if (to_stdout_)

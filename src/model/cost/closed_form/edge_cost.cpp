@@ -79,7 +79,7 @@ class Reading {
             .own_apart = own_ > 0 ? single(own_apart_) / own() : 0};
   }
 
-  /// Of the places, chooses the one that needs most, elements from far counting twice.
+  /// Chooses the place that needs most. Elements from far count twice.
   AxisReading::Alike::Side alike(std::int64_t near_run) const {
     AxisReading::Alike::Side chosen;
     std::int64_t most = -1;
