@@ -94,6 +94,9 @@ class ArcConsistency {
       search_most_promising();
       sweep_forward();
       search_most_promising();
+      if (static_cast<double>(alive()) > worthwhile * before &&
+          elimination_is_cheap(table_, alive_))
+        break;
       const Costs costs = costs_;
       sweep_backward(true);
       bound_ = std::max(bound_, costs_.constant);
@@ -253,9 +256,10 @@ class ArcConsistency {
   /// it becomes the incumbent.
   void search_most_promising() {
     constexpr std::size_t table_entries = std::size_t{1} << 16;
-    const Problem given = make_problem(table_, promising_);
-    const Problem problem = reordered(given, elimination_order(given));
-    const std::vector<Factor> pairs = pair_factors(problem);
+    Problem given = make_problem(table_, promising_);
+    const std::vector<int> order = elimination_order(given);
+    Problem problem = reordered(std::move(given), order);
+    const std::vector<Factor> pairs = take_pair_factors(problem);
     const std::vector<int> assignment =
         problem.in_table(Elimination(problem, pairs, 0, table_entries).decode());
     if (memory_limit_ && memory_of(table_, assignment) > *memory_limit_) return;

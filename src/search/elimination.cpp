@@ -1,10 +1,13 @@
 #include "search/elimination.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <span>
+#include <utility>
 
 #include "model/base/assert.hpp"
+#include "model/base/index.hpp"
+#include "search/min_plus.hpp"
 #include "search/numbers.hpp"
 
 namespace stratplan {
@@ -27,7 +30,8 @@ std::size_t stride_of(const Factor& factor, int node) {
              : factor.strides[static_cast<std::size_t>(found - factor.scope.begin())];
 }
 
-Factor empty_factor(const Problem& problem, std::vector<int> scope, double value) {
+/// A table over the nodes of `scope`, whose entries are not set.
+Factor unset_factor(const Problem& problem, std::vector<int> scope) {
   Factor factor{std::move(scope), {}, {}};
   std::size_t entries = 1;
   factor.strides.resize(factor.scope.size());
@@ -35,7 +39,7 @@ Factor empty_factor(const Problem& problem, std::vector<int> scope, double value
     factor.strides[i] = entries;
     entries *= static_cast<std::size_t>(problem.size(factor.scope[i]));
   }
-  factor.values.assign(entries, value);
+  factor.values.resize(entries);
   return factor;
 }
 
@@ -57,47 +61,82 @@ double entries_of(const Problem& problem, const std::vector<int>& scope) {
   return entries;
 }
 
-struct Row {
-  double constant;
-  const double* values;
-};
-constexpr std::size_t together = 4;
+/// The rows of a bucket's tables that vary along the last node of the message: one row for each
+/// candidate of the eliminated node. Rows of several tables are added up.
+class BucketRows {
+ public:
+  BucketRows(std::vector<const Factor*> factors, int node, std::size_t count, std::size_t size)
+      : factors_(std::move(factors)), node_(node), rows_(count), size_(size) {
+    if (factors_.size() != 1) sums_.resize(count * size);
+  }
+  /// Sets the rows for the candidates of the other nodes in `assignment`.
+  void set(const std::vector<int>& assignment) {
+    if (factors_.size() == 1) {
+      const double* first = start(*factors_.front(), assignment);
+      const std::size_t stride = stride_of(*factors_.front(), node_);
+      for (std::size_t k = 0; k < rows_.size(); ++k) rows_[k] = first + k * stride;
+      return;
+    }
+    std::ranges::fill(sums_, 0);
+    for (const Factor* factor : factors_) {
+      const double* first = start(*factor, assignment);
+      const std::size_t stride = stride_of(*factor, node_);
+      for (std::size_t k = 0; k < rows_.size(); ++k)
+        for (std::size_t i = 0; i < size_; ++i) sums_[k * size_ + i] += first[k * stride + i];
+    }
+    for (std::size_t k = 0; k < rows_.size(); ++k) rows_[k] = &sums_[k * size_];
+  }
+  std::span<const double* const> rows() const { return rows_; }
 
-/// out[i] = min(out[i], constant + values[i]) for several rows at once, so that `out` is read and
-/// written only once.
-void fold_together(const std::array<Row, together>& rows, double* __restrict out,
-                   std::size_t size) {
-  const auto [a, b, c, d] = rows;
-  for (std::size_t i = 0; i < size; ++i) {
-    const double ab = std::min(a.constant + a.values[i], b.constant + b.values[i]);
-    const double cd = std::min(c.constant + c.values[i], d.constant + d.values[i]);
-    out[i] = std::min(out[i], std::min(ab, cd));
+ private:
+  static const double* start(const Factor& factor, const std::vector<int>& assignment) {
+    return &factor.values[offset_of(factor, assignment)];
+  }
+
+  std::vector<const Factor*> factors_;
+  int node_;
+  std::vector<const double*> rows_;
+  std::size_t size_;
+  std::vector<double> sums_;
+};
+
+/// Sets the candidates of the table's nodes to those of its entry `index`.
+void set_entry(const Factor& table, std::size_t index, std::vector<int>& assignment) {
+  for (std::size_t i = 0; i < table.scope.size(); ++i) {
+    assignment[at(table.scope[i])] = static_cast<int>(index / table.strides[i]);
+    index %= table.strides[i];
   }
 }
 
-/// out[i] = min(out[i], constant + sum of rows[.][i])
-void fold_rows(std::vector<const double*>& rows, double constant, double* out, std::size_t size) {
-  if (rows.size() == 1) {
-    const double* row = rows.front();
-    for (std::size_t i = 0; i < size; ++i) out[i] = std::min(out[i], constant + row[i]);
-    return;
-  }
-  for (std::size_t i = 0; i < size; ++i) {
-    double sum = constant;
-    for (const double* row : rows) sum += row[i];
-    out[i] = std::min(out[i], sum);
+/// sums[k * height + r] = sum over the factors of their entries, by candidate k of `node`, and by
+/// entry r of the `height` entries of `table` that begin at `first` and lie `step` apart
+void add_up(const std::vector<const Factor*>& factors, int node, const Factor& table,
+            std::size_t first, std::size_t step, std::size_t height, std::vector<int>& assignment,
+            std::vector<double>& sums) {
+  std::ranges::fill(sums, 0);
+  std::vector<std::size_t> offsets(height);
+  for (const Factor* factor : factors) {
+    for (std::size_t r = 0; r < height; ++r) {
+      set_entry(table, first + r * step, assignment);
+      offsets[r] = offset_of(*factor, assignment);
+    }
+    const std::size_t stride = stride_of(*factor, node);
+    for (std::size_t k = 0; k < sums.size() / height; ++k) {
+      const double* values = &factor->values[k * stride];
+      for (std::size_t r = 0; r < height; ++r) sums[k * height + r] += values[offsets[r]];
+    }
   }
 }
 
 }  // namespace
 
-std::vector<Factor> pair_factors(const Problem& problem) {
+std::vector<Factor> take_pair_factors(Problem& problem) {
   std::vector<Factor> factors;
-  for (const Problem::Pair& pair : problem.pairs) {
+  for (Problem::Pair& pair : problem.pairs) {
     SP_ASSERT(pair.from < pair.to, "from={} to={}", pair.from, pair.to);
-    factors.push_back(
-        {{pair.from, pair.to}, {static_cast<std::size_t>(problem.size(pair.to)), 1}, pair.cost});
+    factors.push_back({{pair.from, pair.to}, {at(problem.size(pair.to)), 1}, std::move(pair.cost)});
   }
+  problem.pairs.clear();
   return factors;
 }
 
@@ -110,7 +149,7 @@ Elimination::Elimination(const Problem& problem, const std::vector<Factor>& pair
   unary_.reserve(static_cast<std::size_t>(problem.nodes()));
   for (int node = 0; node < problem.nodes(); ++node) {
     const auto n = static_cast<std::size_t>(node);
-    Factor factor{{node}, {1}, problem.cost[n]};
+    Factor factor{{node}, {1}, Entries(problem.cost[n].begin(), problem.cost[n].end())};
     for (std::size_t i = 0; i < factor.values.size(); ++i)
       factor.values[i] += price * static_cast<double>(problem.memory[n][i]);
     unary_.push_back(std::move(factor));
@@ -155,48 +194,35 @@ void Elimination::eliminate(int node, std::size_t table_entries) {
   }
 }
 
-Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& factors) const {
-  Factor result = empty_factor(problem_, scope_without(node, factors), infinity);
-  // The innermost loop runs over the candidates of the last node in `result.scope`. Every factor
-  // that contains this node has it as the last node, too. So the values of the node's candidates
-  // are contiguous in each of these factors.
+/// The message is filled in blocks of rows. In a block, only nodes vary that no factor shares with
+/// the last node of the message. So a block is a min-plus product.
+Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& factors) {
+  Factor result = unset_factor(problem_, scope_without(node, factors));
   const int inner = result.scope.empty() ? -1 : result.scope.back();
-  const std::size_t row_size = inner < 0 ? 1 : static_cast<std::size_t>(problem_.size(inner));
-  std::vector<const Factor*> flat, long_rows;
+  // Every factor that contains the last node has it as the last node, too. So the values of the
+  // node's candidates are contiguous in each of these factors.
+  std::vector<const Factor*> flat, along;
   for (const Factor* factor : factors)
-    (factor->scope.back() == inner ? long_rows : flat).push_back(factor);
-
-  std::vector<int> assignment(static_cast<std::size_t>(problem_.nodes()), 0);
-  std::vector<const double*> rows(long_rows.size());
-  std::array<Row, together> waiting;
-  for (std::size_t begin = 0; begin < result.values.size(); begin += row_size) {
-    std::size_t rest = begin;
-    for (std::size_t i = 0; i < result.scope.size(); ++i) {
-      assignment[static_cast<std::size_t>(result.scope[i])] =
-          static_cast<int>(rest / result.strides[i]);
-      rest %= result.strides[i];
-    }
-    double* const out = &result.values[begin];
-    std::size_t waits = 0;
-    for (int candidate = 0; candidate < problem_.size(node); ++candidate) {
-      assignment[static_cast<std::size_t>(node)] = candidate;
-      double constant = 0;
-      for (const Factor* factor : flat) constant += factor->values[offset_of(*factor, assignment)];
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        rows[i] = &long_rows[i]->values[offset_of(*long_rows[i], assignment)];
-      if (rows.size() != 1) {
-        fold_rows(rows, constant, out, row_size);
-        continue;
-      }
-      waiting[waits++] = {constant, rows.front()};
-      if (waits < together) continue;
-      fold_together(waiting, out, row_size);
-      waits = 0;
-    }
-    for (std::size_t i = 0; i < waits; ++i) {
-      rows.front() = waiting[i].values;
-      fold_rows(rows, waiting[i].constant, out, row_size);
-    }
+    (factor->scope.back() == inner ? along : flat).push_back(factor);
+  const auto size = inner < 0 ? 1 : at(problem_.size(inner)), count = at(problem_.size(node));
+  std::size_t block = 1;
+  for (std::size_t i = result.scope.size(); i-- > 1;) {
+    const int other = result.scope[i - 1];
+    if (std::ranges::any_of(along, [&](const Factor* f) { return stride_of(*f, other) > 0; }))
+      break;
+    block *= at(problem_.size(other));
+  }
+  constexpr std::size_t most = 256;  // constants of this many rows fit into a cache
+  std::vector<int> assignment(at(problem_.nodes()), 0);
+  BucketRows rows(along, node, count, size);
+  for (std::size_t first = 0; first < result.values.size() / size;) {
+    const std::size_t height = std::min(most, block - first % block);
+    constants_.resize(count * height);
+    add_up(flat, node, result, first * size, size, height, assignment, constants_);
+    if (first % block == 0) rows.set(assignment);
+    min_plus(constants_, rows.rows(), size,
+             std::span(result.values).subspan(first * size, height * size));
+    first += height;
   }
   return result;
 }

@@ -18,11 +18,11 @@ namespace stratplan {
 struct Factor {
   std::vector<int> scope;
   std::vector<std::size_t> strides;
-  std::vector<double> values;
+  Entries values;
 };
 
-/// Returns the pairs of a problem as factors. Eliminations at different prices share them.
-std::vector<Factor> pair_factors(const Problem& problem);
+/// Moves the pairs of a problem into factors. Eliminations at different prices share them.
+std::vector<Factor> take_pair_factors(Problem& problem);
 
 class Elimination {
  public:
@@ -50,12 +50,13 @@ class Elimination {
  private:
   void eliminate(int node, std::size_t table_entries);
   void place(const Factor* factor);
-  Factor minimum_over(int node, const std::vector<const Factor*>& factors) const;
+  Factor minimum_over(int node, const std::vector<const Factor*>& factors);
 
   const Problem& problem_;
   double price_;
   double bound_ = 0;
   bool exact_ = true;
+  std::vector<double> constants_;  // of one block of a message; kept from node to node
   std::vector<Factor> unary_;
   std::deque<Factor> messages_;  // a deque, so that addresses stay valid
   // per node: the factors in which this node is the earliest

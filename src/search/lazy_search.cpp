@@ -32,9 +32,10 @@ class OptimisticTable final : public CostTable {
 class LazySearch {
  public:
   LazySearch(const CostTable& table, const Survivors& survivors) : table_(table) {
-    const Problem given = make_problem(OptimisticTable(table), survivors);
-    problem_ = reordered(given, elimination_order(given));
-    factors_ = pair_factors(problem_);
+    Problem given = make_problem(OptimisticTable(table), survivors);
+    const std::vector<int> order = elimination_order(given);
+    problem_ = reordered(std::move(given), order);
+    factors_ = take_pair_factors(problem_);
     for (std::size_t edge = 0; edge < factors_.size(); ++edge)
       asked_.emplace_back(factors_[edge].values.size(), table.edge_at_hand(static_cast<int>(edge)));
   }

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "model/base/assert.hpp"
+#include "model/base/in_parallel.hpp"
+#include "model/base/index.hpp"
 
 namespace stratplan {
 
@@ -100,7 +102,7 @@ void restrict_to(Problem& problem, int node, const std::vector<int>& kept) {
   for (Problem::Pair& pair : problem.pairs) {
     if (pair.from != node && pair.to != node) continue;
     const int rows = problem.size(pair.from), columns = problem.size(pair.to);
-    std::vector<double> cost;
+    Entries cost;
     for (int i = 0; i < rows; ++i) {
       if (pair.from == node && !std::binary_search(kept.begin(), kept.end(), i)) continue;
       for (int j = 0; j < columns; ++j) {
@@ -113,6 +115,28 @@ void restrict_to(Problem& problem, int node, const std::vector<int>& kept) {
   problem.candidates[n] = picked(problem.candidates[n], kept);
   problem.cost[n] = picked(problem.cost[n], kept);
   problem.memory[n] = picked(problem.memory[n], kept);
+}
+
+/// Fills in the pair's costs.
+void fill_pair(const CostTable& table, int edge, const Survivors& survivors, Problem::Pair& pair) {
+  double* cost = pair.cost.data();
+  for (const int i : survivors[at(pair.from)]) {
+    const std::span<const double> row = table.edge_row(edge, i);
+    for (const int j : survivors[at(pair.to)])
+      *cost++ = checked(row.empty() ? table.edge_cost(edge, i, j) : Seconds{row[at(j)]});
+  }
+}
+
+/// The transpose of a row-major table.
+Entries transposed(const Entries& table, std::size_t rows, std::size_t columns) {
+  constexpr std::size_t side = 8;  // of a tile, whose rows stay in the first cache
+  Entries result(table.size());
+  for (std::size_t i = 0; i < rows; i += side)
+    for (std::size_t j = 0; j < columns; j += side)
+      for (std::size_t a = i; a < std::min(i + side, rows); ++a)
+        for (std::size_t b = j; b < std::min(j + side, columns); ++b)
+          result[b * rows + a] = table[a * columns + b];
+  return result;
 }
 
 }  // namespace
@@ -138,85 +162,123 @@ Problem make_problem(const CostTable& table, const Survivors& survivors) {
       problem.memory.back().push_back(table.node_memory(node, candidate).value);
     }
   }
-  const auto edges = table.edges();
-  for (std::size_t edge = 0; edge < edges.size(); ++edge) {
-    Problem::Pair pair{edges[edge].from, edges[edge].to, {}};
-    pair.cost.reserve(static_cast<std::size_t>(problem.size(pair.from)) * problem.size(pair.to));
-    for (const int i : survivors[static_cast<std::size_t>(pair.from)]) {
-      const std::span<const double> row = table.edge_row(static_cast<int>(edge), i);
-      for (const int j : survivors[static_cast<std::size_t>(pair.to)])
-        pair.cost.push_back(checked(row.empty() ? table.edge_cost(static_cast<int>(edge), i, j)
-                                                : Seconds{row[static_cast<std::size_t>(j)]}));
-    }
-    problem.pairs.push_back(std::move(pair));
+  for (const auto& [from, to] : table.edges())
+    problem.pairs.push_back({from, to, Entries(at(problem.size(from)) * at(problem.size(to)))});
+  // Only rows that lie in memory may be read concurrently.
+  const auto in_memory = [&](int edge) {
+    const std::vector<int>& from = survivors[at(table.edges()[at(edge)].from)];
+    return !from.empty() && !table.edge_row(edge, from.front()).empty();
+  };
+  std::vector<int> copied;
+  for (int edge = 0; edge < std::ssize(problem.pairs); ++edge)
+    if (in_memory(edge))
+      copied.push_back(edge);
+    else
+      fill_pair(table, edge, survivors, problem.pairs[at(edge)]);
+  in_parallel(copied.size(), [&](std::size_t i) {
+    fill_pair(table, copied[i], survivors, problem.pairs[at(copied[i])]);
+  });
+  return problem;
+}
+
+Problem without_dominated(Problem problem) {
+  for (int node = 0; node < problem.nodes(); ++node) {
+    const std::vector<int> kept = undominated(problem, node);
+    if (static_cast<int>(kept.size()) < problem.size(node)) restrict_to(problem, node, kept);
   }
   return problem;
 }
 
-Problem without_dominated(const Problem& problem) {
-  Problem result = problem;
-  for (int node = 0; node < result.nodes(); ++node) {
-    const std::vector<int> kept = undominated(result, node);
-    if (static_cast<int>(kept.size()) < result.size(node)) restrict_to(result, node, kept);
-  }
-  return result;
-}
+namespace {
 
-std::vector<int> elimination_order(const Problem& problem) {
+struct Order {
+  std::vector<int> nodes;
+  double sums = 0;  ///< of a candidate of an eliminated node with an entry of its message
+};
+
+/// `sizes`: number of candidates, by node. `neighbours`: by node, each neighbour once.
+Order cheapest_order(const std::vector<int>& sizes, std::vector<std::vector<int>> neighbours) {
   // Searches call this function often, and sorted lists take a fifth of the time of sets.
-  std::vector<std::vector<int>> neighbours(static_cast<std::size_t>(problem.nodes()));
-  for (const Problem::Pair& pair : problem.pairs) {
-    neighbours[static_cast<std::size_t>(pair.from)].push_back(pair.to);
-    neighbours[static_cast<std::size_t>(pair.to)].push_back(pair.from);
-  }
   for (std::vector<int>& around : neighbours) std::ranges::sort(around);
   constexpr double done = std::numeric_limits<double>::infinity();
-  std::vector<double> work(static_cast<std::size_t>(
-      problem.nodes()));  ///< per node: entries of the table that its elimination needs
+  std::vector<double> work(sizes.size());  ///< per node: entries of its table, for each candidate
   const auto update = [&](int node) {
-    double& entries = work[static_cast<std::size_t>(node)] = problem.size(node);
-    for (const int other : neighbours[static_cast<std::size_t>(node)])
-      entries = std::min(entries * problem.size(other), std::numeric_limits<double>::max());
+    double& entries = work[at(node)] = sizes[at(node)];
+    for (const int other : neighbours[at(node)])
+      entries = std::min(entries * sizes[at(other)], std::numeric_limits<double>::max());
   };
-  for (int node = 0; node < problem.nodes(); ++node) update(node);
-  std::vector<int> order;
-  while (order.size() < work.size()) {
+  for (int node = 0; node < std::ssize(sizes); ++node) update(node);
+  Order order;
+  while (order.nodes.size() < work.size()) {
     const int next = static_cast<int>(std::min_element(work.begin(), work.end()) - work.begin());
-    const std::vector<int> around = neighbours[static_cast<std::size_t>(next)];
+    const std::vector<int> around = neighbours[at(next)];
     for (const int a : around) {
-      auto& theirs = neighbours[static_cast<std::size_t>(a)];
+      auto& theirs = neighbours[at(a)];
       std::vector<int> both;
       std::ranges::set_union(theirs, around, std::back_inserter(both));
       std::erase_if(both, [&](int node) { return node == a || node == next; });
       theirs = std::move(both);
       update(a);
     }
-    work[static_cast<std::size_t>(next)] = done;
-    order.push_back(next);
+    order.sums += work[at(next)];
+    work[at(next)] = done;
+    order.nodes.push_back(next);
   }
   return order;
 }
 
-Problem reordered(const Problem& problem, const std::vector<int>& order) {
+/// By node, the other ends of its edges. `edges` have members `from` and `to`.
+template <class Edges>
+std::vector<std::vector<int>> neighbours_by(const Edges& edges, std::size_t nodes) {
+  std::vector<std::vector<int>> neighbours(nodes);
+  for (const auto& edge : edges) {
+    neighbours[at(edge.from)].push_back(edge.to);
+    neighbours[at(edge.to)].push_back(edge.from);
+  }
+  return neighbours;
+}
+
+std::vector<int> sizes_of(const Survivors& candidates) {
+  std::vector<int> sizes;
+  for (const std::vector<int>& one : candidates) sizes.push_back(static_cast<int>(one.size()));
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<int> elimination_order(const Problem& problem) {
+  return cheapest_order(sizes_of(problem.candidates),
+                        neighbours_by(problem.pairs, problem.candidates.size()))
+      .nodes;
+}
+
+bool elimination_is_cheap(const CostTable& table, const Survivors& survivors) {
+  constexpr double reads = 20, sums_per_read = 10;  // in the time of one read
+  double entries = 0;
+  for (const auto& [from, to] : table.edges())
+    entries += static_cast<double>(survivors[at(from)].size()) *
+               static_cast<double>(survivors[at(to)].size());
+  return cheapest_order(sizes_of(survivors), neighbours_by(table.edges(), survivors.size())).sums <=
+         reads * sums_per_read * entries;
+}
+
+Problem reordered(Problem problem, const std::vector<int>& order) {
   Problem result;
   std::vector<int> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto from = static_cast<std::size_t>(order[i]);
     place[from] = static_cast<int>(i);
     result.origin.push_back(problem.origin[from]);
-    result.candidates.push_back(problem.candidates[from]);
-    result.cost.push_back(problem.cost[from]);
-    result.memory.push_back(problem.memory[from]);
+    result.candidates.push_back(std::move(problem.candidates[from]));
+    result.cost.push_back(std::move(problem.cost[from]));
+    result.memory.push_back(std::move(problem.memory[from]));
   }
-  for (const Problem::Pair& pair : problem.pairs) {
+  for (Problem::Pair& pair : problem.pairs) {
     Problem::Pair turned{place[static_cast<std::size_t>(pair.from)],
-                         place[static_cast<std::size_t>(pair.to)], pair.cost};
+                         place[static_cast<std::size_t>(pair.to)], std::move(pair.cost)};
     if (turned.from > turned.to) {
-      const std::size_t rows = problem.size(pair.from), columns = problem.size(pair.to);
-      for (std::size_t i = 0; i < rows; ++i) {
-        for (std::size_t j = 0; j < columns; ++j)
-          turned.cost[j * rows + i] = pair.cost[i * columns + j];
-      }
+      turned.cost =
+          transposed(turned.cost, at(result.size(turned.from)), at(result.size(turned.to)));
       std::swap(turned.from, turned.to);
     }
     result.pairs.push_back(std::move(turned));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "search/cost_table.hpp"
+#include "search/numbers.hpp"
 
 namespace stratplan {
 
@@ -14,8 +15,8 @@ using Survivors = std::vector<std::vector<int>>;
 struct Problem {
   struct Pair {
     int from = 0;
-    int to = 0;                ///< from < to
-    std::vector<double> cost;  ///< seconds, row-major over the candidates of (from, to)
+    int to = 0;    ///< from < to
+    Entries cost;  ///< seconds, row-major over the candidates of (from, to)
   };
   std::vector<int> origin;                        ///< per node: its index in the table
   Survivors candidates;                           ///< per node: table indices of its candidates
@@ -36,14 +37,18 @@ Problem make_problem(const CostTable& table, const Survivors& survivors);
 
 /// Drops candidates that another candidate of the same node can always replace at no more cost or
 /// memory. The optimum stays the same.
-Problem without_dominated(const Problem& problem);
+Problem without_dominated(Problem problem);
 
 /// Returns the order in which to eliminate the nodes. The next node is always the one whose
 /// elimination needs the smallest table; on a tie, the one with the lower index.
 std::vector<int> elimination_order(const Problem& problem);
 
+/// Whether an elimination of all nodes, in that order, takes no longer than reading all edge costs
+/// about 20 times. Tables that can rule out candidates need as many reads.
+bool elimination_is_cheap(const CostTable& table, const Survivors& survivors);
+
 /// Returns the problem with its nodes renumbered: node i of the result is node order[i] of
 /// `problem`. Pairs are transposed where needed, so that from < to.
-Problem reordered(const Problem& problem, const std::vector<int>& order);
+Problem reordered(Problem problem, const std::vector<int>& order);
 
 }  // namespace stratplan

@@ -37,9 +37,11 @@ class Search {
     if (!memory_limit) {  // without a limit, memory must not keep a dominated candidate
       for (auto& memory : given.memory) std::fill(memory.begin(), memory.end(), 0);
     }
-    const Problem pruned = without_dominated(given);
-    problem_ = reordered(pruned, elimination_order(pruned));
-    pairs_ = pair_factors(problem_);
+    if (memory_limit || !elimination_is_cheap(table, survivors_))
+      given = without_dominated(std::move(given));
+    const std::vector<int> order = elimination_order(given);
+    problem_ = reordered(std::move(given), order);
+    pairs_ = take_pair_factors(problem_);
   }
 
   SearchResult run() {

@@ -30,8 +30,8 @@ RC_GTEST_PROP(Elimination, IsExactInAnyOrder, ()) {
     }
     return shuffled;
   });
-  const Problem problem = reordered(given, order);
-  const auto pairs = pair_factors(problem);
+  Problem problem = reordered(given, order);
+  const auto pairs = take_pair_factors(problem);
 
   const Elimination elimination(problem, pairs, 0, 1 << 20);
 
@@ -43,8 +43,8 @@ RC_GTEST_PROP(Elimination, IsExactInAnyOrder, ()) {
 
 RC_GTEST_PROP(Elimination, RisesAddUpToTheCost, ()) {
   const DenseTable table = test::random_table(test::random_family(), *rc::gen::inRange(1, 7), 4);
-  const Problem problem = make_problem(table, all_candidates(table));
-  const auto pairs = pair_factors(problem);
+  Problem problem = make_problem(table, all_candidates(table));
+  const auto pairs = take_pair_factors(problem);
   std::vector<int> assignment;
   for (int node = 0; node < table.nodes(); ++node)
     assignment.push_back(*rc::gen::inRange(0, table.candidates(node)));
