@@ -89,29 +89,29 @@ def unet2d():
     return net
 
 
-def unet3d():
+def unet3d(name="unet3d", levels=4, side=128):
     net = Network(
-        "unet3d",
+        name,
         "LBANN's 3-D U-Net (after Cicek et al. 2016): blocks of two 3x3x3 convolutions with "
         "batch normalization and LeakyReLU, 2x2x2 transposed convolutions, three classes, "
-        "volumes of 128^3.",
+        f"volumes of {side}^3.",
         batch=2,
         channels=1,
-        size=[128, 128, 128],
+        size=[side, side, side],
         statistics_samples="all",
     )
     skips = []
-    for i, filters in enumerate([[32, 64], [64, 128], [128, 256]], 1):
+    for i in range(1, levels):
+        filters = [16 * 2**i, 32 * 2**i]
         skips.append(double_convolution(net, f"down{i}", None, filters, "leaky_relu"))
         net.add(f"pool{i}", "max_pool", kernel=2)
-    double_convolution(net, "bottom", None, [256, 512], "leaky_relu")
-    ups = [(512, [256, 256]), (256, [128, 128]), (128, [64, 64])]
-    for i, (deconvolution, filters) in enumerate(ups, 1):
-        up = net.add(
-            f"up{i}.deconv", "transposed_convolution", filters=deconvolution, kernel=2, stride=2
-        )
+    wide = 32 * 2**levels  # the bottom's filters
+    double_convolution(net, "bottom", None, [wide // 2, wide], "leaky_relu")
+    for i in range(1, levels):
+        up = net.add(f"up{i}.deconv", "transposed_convolution", filters=wide, kernel=2, stride=2)
         net.add(f"up{i}.concat", "concat", [up, skips.pop()])
-        double_convolution(net, f"up{i}", None, filters, "leaky_relu")
+        wide //= 2
+        double_convolution(net, f"up{i}", None, [wide, wide], "leaky_relu")
     net.add("out", "convolution", filters=3, kernel=1)
     net.add("loss", "softmax_cross_entropy")
     return net

@@ -110,6 +110,7 @@ class LargeScaleSearch {
     };
     if (seeds_.empty()) return;
     cuts_ = {*std::ranges::min_element(seeds_, less)};
+    if (price_ == 0) cut_among_few();
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
@@ -118,6 +119,24 @@ class LargeScaleSearch {
         return;
       cuts_.push_back(found->assignment);
     }
+  }
+
+  /// Adds plans to `cuts_` that are the best of a few candidates under one set of weights after
+  /// another. The first weights of all candidates are then nearly the last.
+  void cut_among_few() {
+    for (int looks = 0; looks < most_weights; ++looks) {
+      table_.set_objective({hardest_weights(), hidden_, 0});
+      Assignment found = best_among(table_, agreements_, few_, cheapest_seed());
+      if (std::ranges::count(cuts_, found) > 0) return;
+      if (std::ranges::count(seeds_, found) == 0) seeds_.push_back(found);
+      cuts_.push_back(std::move(found));
+    }
+  }
+
+  /// The seed that is cheapest under the current weights.
+  const Assignment& cheapest_seed() const {
+    return *std::ranges::min_element(seeds_, {},
+                                     [&](const Assignment& seed) { return cost_of(table_, seed); });
   }
 
   /// Returns the weights under which the cheapest plan of `cuts_` costs most. The weights solve a
@@ -271,10 +290,9 @@ class LargeScaleSearch {
   /// Returns the best assignment among the candidates in `few_` at this price, and adds it to the
   /// seeds.
   Assignment best_at_price(double price) {
+    std::vector<std::vector<int>> few = few_;
     table_.set_objective({{}, hidden_, price});
-    Assignment start = *std::ranges::min_element(
-        seeds_, {}, [&](const Assignment& seed) { return cost_of(table_, seed); });
-    seeds_.push_back(best_among(table_, agreements_, few_, start));
+    seeds_.push_back(best_among(table_, agreements_, few, cheapest_seed()));
     return seeds_.back();
   }
 
@@ -328,7 +346,7 @@ class LargeScaleSearch {
     };
     std::vector<std::size_t> simple;
     for (std::size_t grid = 0; grid < space_.size(); ++grid)
-      if (dims(space_.inner(grid)) <= 2 && dims(space_.outer(grid)) <= 2) simple.push_back(grid);
+      if (dims(space_.inner(grid)) + dims(space_.outer(grid)) <= 3) simple.push_back(grid);
     for (int node = 0; node < table_.nodes(); ++node) {
       std::vector<int>& few = few_.emplace_back();
       for (const std::size_t grid : simple)

@@ -133,8 +133,8 @@ class LargeAgreeingTable final : public LargeTable {
                                  : cost(edge, from_candidate, to_candidate);
   }
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
-                              std::span<const double> limits) const override {
-    return users_.is_given(edge) ? table_.through(edge, forward, costs, limits)
+                              std::span<const double> limits, bool rough) const override {
+    return users_.is_given(edge) ? table_.through(edge, forward, costs, limits, rough)
                                  : through_agreement(edge, forward, costs);
   }
 
@@ -231,13 +231,14 @@ std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
 }
 
 std::vector<int> best_among(const LargeTable& table, const std::vector<Agreement>& agreements,
-                            std::vector<std::vector<int>> few, const std::vector<int>& known) {
+                            std::vector<std::vector<int>>& few, const std::vector<int>& known) {
   if (agreements.empty()) return best_among(table, few, known);
   std::vector<int> start = known;
   add_choices(agreements, start);
   add_all_choices(agreements, few);
   std::vector<int> best = best_among(LargeAgreeingTable(table, agreements), few, start);
   best.resize(at(table.nodes()));
+  few.resize(at(table.nodes()));
   return best;
 }
 

@@ -44,6 +44,6 @@ std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
 
 /// As best_among() without agreements (branch_and_bound.hpp).
 std::vector<int> best_among(const LargeTable& table, const std::vector<Agreement>& agreements,
-                            std::vector<std::vector<int>> few, const std::vector<int>& known);
+                            std::vector<std::vector<int>>& few, const std::vector<int>& known);
 
 }  // namespace stratplan

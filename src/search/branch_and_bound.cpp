@@ -111,7 +111,7 @@ class BranchAndBound {
       least_known_ = std::min(least_known_, cost_of(table_, assignment));
     }
     if (found_) improve();
-    if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
+    if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few, 2);
     const double ignored_from = limit();
     bound();
     if (found_ && (best_.gap() <= options_.tolerance || stops())) return best_;
@@ -126,10 +126,11 @@ class BranchAndBound {
     return best_;
   }
 
-  std::vector<int> run_among(const std::vector<std::vector<int>>& few,
-                             const std::vector<int>& known) {
+  std::vector<int> run_among(std::vector<std::vector<int>>& few, const std::vector<int>& known) {
     offer(known);
-    look_among(few);
+    look_among(few, 1);
+    few.assign(few.size(), {});
+    choose(few_enough, few);
     return best_.assignment;
   }
 
@@ -144,10 +145,9 @@ class BranchAndBound {
     return sum;
   }
 
-  void look_among(const std::vector<std::vector<int>>& few) {
+  void look_among(const std::vector<std::vector<int>>& few, int passes) {
     DualBound& dual = dual_.emplace(table_, found_ ? best_.cost : infinity);
     dual.restrict_to(few);
-    constexpr int passes = 2;
     for (int pass = 0; pass < passes; ++pass) {
       dual.ascend();
       dual.descend();
@@ -347,7 +347,7 @@ std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
   return BranchAndBound(table, options).run(known, few);
 }
 
-std::vector<int> best_among(const LargeTable& table, const std::vector<std::vector<int>>& few,
+std::vector<int> best_among(const LargeTable& table, std::vector<std::vector<int>>& few,
                             const std::vector<int>& known) {
   return BranchAndBound(table, {}).run_among(few, known);
 }

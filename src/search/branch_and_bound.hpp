@@ -43,8 +43,9 @@ std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
                                                 const std::vector<std::vector<int>>& few = {});
 
 /// Returns an assignment that costs no more than `known`, from a search among a few candidates per
-/// node. No lower bound is proven, and no memory limit applies.
-std::vector<int> best_among(const LargeTable& table, const std::vector<std::vector<int>>& few,
+/// node. No lower bound is proven, and no memory limit applies. Narrows `few` to the most promising
+/// candidates of each node.
+std::vector<int> best_among(const LargeTable& table, std::vector<std::vector<int>>& few,
                             const std::vector<int>& known);
 
 /// The cost of a whole assignment, in seconds.

@@ -66,9 +66,9 @@ class LargeTable {
   /// Returns the min-plus message along an edge: result[t] is the least costs[c] + (lower bound of
   /// edge_cost(c, t)) over all candidates c of the sending end. Where this minimum exceeds
   /// limits[t], result[t] is any value between limits[t] and the minimum. `forward`: the message
-  /// goes from `from` to `to`.
+  /// goes from `from` to `to`. `rough`: bounds of edge costs may be looser, if that is faster.
   virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
-                                      std::span<const double> limits) const = 0;
+                                      std::span<const double> limits, bool rough) const = 0;
   /// The message of through() if the sending end has only this candidate, at cost 0.
   std::vector<double> through_one(int edge, bool forward, int candidate,
                                   std::span<const double> limits) const {
@@ -77,7 +77,7 @@ class LargeTable {
                                   .size(),
                               std::numeric_limits<double>::infinity());
     costs[static_cast<std::size_t>(candidate)] = 0;
-    return through(edge, forward, costs, limits);
+    return through(edge, forward, costs, limits, false);
   }
 };
 

@@ -112,7 +112,7 @@ void DualBound::expect(const std::vector<int>& assignment) {
 DualBound::Costs DualBound::through(int edge, int from_node, const Costs& costs,
                                     const Costs& limits) const {
   const bool forward = table_.edges()[at(edge)].from == from_node;
-  return table_.through(edge, forward, costs, limits);
+  return table_.through(edge, forward, costs, limits, rough_);
 }
 
 void DualBound::gather(int node) {
@@ -202,6 +202,7 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
 }
 
 void DualBound::ascend() {
+  rough_ = !descended_;
   for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
     if (stops()) return;
     const int node = *place;
@@ -217,6 +218,7 @@ void DualBound::ascend() {
 
 void DualBound::descend() {
   if (stops()) return;
+  rough_ = !descended_;
   descended_ = true;
   for (const int node : order_) {
     if (stops()) return;

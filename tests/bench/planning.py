@@ -2,7 +2,10 @@
 """Measures how long planning takes, and the gap of the plans that it finds.
 
     tests/bench/planning.py build/release/stratplan [--machine lassen] [--repeats 2]
-                            [NETWORK:RANKS:BATCH ...]
+                            [--precision fp32] [--memory LIMIT] [--unets | NETWORK:RANKS:BATCH ...]
+
+--unets takes 3-D U-Nets of four and five levels at 96^3 and 160^3, on 48 to 1024 ranks, with 1 to
+12 ranks per sample.
 
 Prints one line per case: wall time of the whole `plan` command (best of the repeats), the gap, peak
 memory of the program, candidates considered, the recommended plan's predicted step, and the best
@@ -12,9 +15,14 @@ baseline's as a multiple of it.
 import argparse
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import make_networks  # noqa: E402
 
 CASES = [
     "resnet50:1024:32768",
@@ -31,26 +39,43 @@ CASES = [
 ]
 
 
-def plan_command(program, machine, network, ranks, batch, folder):
+def unet_cases(folder):
+    """Writes the U-Nets into the folder, and returns the cases."""
+    cases = []
+    for levels in (4, 5):
+        for side in (96, 160):
+            net = make_networks.unet3d(f"unet3d-{levels}-{side}", levels, side)
+            net.write(pathlib.Path(folder))
+            for ranks in (48, 288, 480, 1024):
+                for together in (1, 2, 3, 6, 12):
+                    if ranks % together == 0:
+                        file = os.path.join(folder, f"{net.head['name']}.json")
+                        cases.append(f"{file}:{ranks}:{ranks // together}")
+    return cases
+
+
+def plan_command(options, network, ranks, batch, folder):
     """Returns the `plan` command of a case."""
     return [
-        program,
+        options.program,
         "plan",
         network,
         "--machine",
-        machine,
+        options.machine,
         "--ranks",
         str(ranks),
         "--batch",
         str(batch),
+        "--precision",
+        options.precision,
+        *(["--memory", options.memory] if options.memory else []),
         "--json",
         "-o",
         os.path.join(folder, "plan.json"),
     ]
 
 
-def plan(program, machine, network, ranks, batch, folder):
-    command = plan_command(program, machine, network, ranks, batch, folder)
+def plan(command):
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     output, errors = process.communicate()
@@ -62,11 +87,10 @@ def plan(program, machine, network, ranks, batch, folder):
     )
 
 
-def peak_memory(program, machine, network, ranks, batch, folder):
+def peak_memory(command):
     """Returns the peak resident bytes of one more run, as wait4 reports them."""
-    command = plan_command(program, machine, network, ranks, batch, folder)
     pid = os.posix_spawn(
-        program,
+        command[0],
         command,
         os.environ,
         file_actions=[
@@ -85,26 +109,28 @@ def main():
     parser.add_argument("cases", nargs="*", default=CASES)
     parser.add_argument("--machine", default="lassen")
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--memory", help="limit per rank")
+    parser.add_argument("--unets", action="store_true")
     options = parser.parse_intermixed_args()
     print(
-        f"{'network':12} {'ranks':>6} {'batch':>6} {'seconds':>8} {'gap':>8} {'MiB':>6} "
+        f"{'network':13} {'ranks':>6} {'batch':>6} {'seconds':>8} {'gap':>8} {'MiB':>6} "
         f"{'candidates':>11} {'step ms':>9} {'baseline':>9}"
     )
     with tempfile.TemporaryDirectory() as folder:
-        for case in options.cases:
+        for case in unet_cases(folder) if options.unets else options.cases:
             network, ranks, batch = case.split(":")
-            runs = [
-                plan(options.program, options.machine, network, ranks, batch, folder)
-                for _ in range(options.repeats)
-            ]
+            command = plan_command(options, network, ranks, batch, folder)
+            runs = [plan(command) for _ in range(options.repeats)]
             answer = runs[0][1]
+            network = pathlib.Path(network).stem
             if answer is None:
                 print(
-                    f"{network:12} {ranks:>6} {batch:>6} {runs[0][0]:8.2f} "
+                    f"{network:13} {ranks:>6} {batch:>6} {runs[0][0]:8.2f} "
                     f"{runs[0][2][-1] if runs[0][2] else 'failed'}"
                 )
                 continue
-            memory = peak_memory(options.program, options.machine, network, ranks, batch, folder)
+            memory = peak_memory(command)
             step = answer["predicted_step_seconds"]
             baselines = [
                 baseline["predicted_step_seconds"]
@@ -113,7 +139,7 @@ def main():
             ]
             best = f"{min(baselines) / step:9.3f}" if baselines else f"{'-':>9}"
             print(
-                f"{network:12} {ranks:>6} {batch:>6} {min(run[0] for run in runs):8.2f} "
+                f"{network:13} {ranks:>6} {batch:>6} {min(run[0] for run in runs):8.2f} "
                 f"{answer['gap']:8.2%} {memory / 2**20:6.0f} {answer['candidates']:11} "
                 f"{step * 1e3:9.2f} {best}",
                 flush=True,

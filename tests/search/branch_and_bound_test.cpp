@@ -47,7 +47,7 @@ class Underrated final : public LargeTable {
     return asked_.contains({edge, from, to}) ? cost : share_ * cost;
   }
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
-                              std::span<const double> limits) const override {
+                              std::span<const double> limits, bool /*rough*/) const override {
     std::vector<double> least(limits.begin(), limits.end());
     for (std::size_t here = 0; here < costs.size(); ++here)
       for (std::size_t there = 0; there < least.size(); ++there) {

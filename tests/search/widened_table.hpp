@@ -41,7 +41,7 @@ class Widened final : public LargeTable {
   }
   /// Returns as little as allowed for a candidate above its limit.
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
-                              std::span<const double> limits) const override {
+                              std::span<const double> limits, bool /*rough*/) const override {
     std::vector<double> least(limits.size(), std::numeric_limits<double>::infinity());
     for (std::size_t here = 0; here < costs.size(); ++here) {
       for (std::size_t there = 0; there < least.size(); ++there) {

@@ -1,6 +1,8 @@
 #include "model/partition/axis_digits.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 
 namespace stratplan {
@@ -60,7 +62,48 @@ Reach reach(int parts, const AxisDigits& other, int innermost) {
   return parts == *outside ? Reach::Nothing : Reach::OneSide;
 }
 
+/// Whether blocks of equal length overlap: number `a` of `a_parts` and number `b` of `b_parts`.
+bool overlap(int a, int a_parts, int b, int b_parts) {
+  return std::int64_t{a} * b_parts < (std::int64_t{b} + 1) * a_parts &&
+         std::int64_t{b} * a_parts < (std::int64_t{a} + 1) * b_parts;
+}
+
+/// Looks for ranks with nothing in common, among some groups that are spread over all ranks.
+Meeting meet_on_ranks(const AxisDigits& home, const AxisDigits& wanted, int innermost, int ranks) {
+  constexpr int most_groups = 16;
+  constexpr double golden = 0.6180339887498949;
+  const int homes = home.parts(), readers = wanted.parts(), groups = ranks / innermost;
+  Meeting meeting = unknown;
+  for (int look = 0; look < std::min(groups, most_groups); ++look) {
+    const double turn = look * golden;
+    const int group =
+        groups <= most_groups ? look : static_cast<int>((turn - std::floor(turn)) * groups);
+    const int first = group * innermost, end = first + innermost;
+    for (int rank = first; rank < end; ++rank) {
+      const int held = home.index_of(rank), read = wanted.index_of(rank);
+      if (overlap(held, homes, read, readers)) continue;
+      meeting.common = 0;
+      meeting.matched = false;
+      bool near_home = false, near_reader = false;
+      for (int mate = first; mate < end; ++mate) {
+        near_home = near_home || overlap(home.index_of(mate), homes, read, readers);
+        near_reader = near_reader || overlap(held, homes, wanted.index_of(mate), readers);
+      }
+      if (!near_home) meeting.near_home = meeting.near_homes = 0, meeting.home_reach = Reach::Apart;
+      if (!near_reader)
+        meeting.near_wanted = meeting.near_readers = 0, meeting.wanted_reach = Reach::Apart;
+    }
+  }
+  return meeting;
+}
+
 }  // namespace
+
+int AxisDigits::index_of(int rank) const {
+  int index = 0;
+  for (const Digit& digit : digits) index = index * digit.parts + rank / digit.stride % digit.parts;
+  return index;
+}
 
 int AxisDigits::parts() const {
   int product = 1;
@@ -84,18 +127,18 @@ AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int 
   return along;
 }
 
-Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost) {
+Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, int ranks) {
   Meeting meeting;
   Cursor a(home), b(wanted);
   while (!a.done() && !b.done()) {
     const int both = std::min(a.left(), b.left());
-    if (!divide(a.left(), b.left())) return unknown;
+    if (!divide(a.left(), b.left())) return meet_on_ranks(home, wanted, innermost, ranks);
     // Both digits have the same weight in the block index, but different strides in the rank
     // number. So on some rank, the home index and the wanted index differ. A digit inside the
     // innermost level takes all its values within each group.
     const int a_stride = a.span() / both, b_stride = b.span() / both;
     if (a_stride != b_stride) {
-      if (!divide(a_stride, b_stride)) return unknown;
+      if (!divide(a_stride, b_stride)) return meet_on_ranks(home, wanted, innermost, ranks);
       meeting.common = 0;
       meeting.nested = false;
       if (a.stride() >= innermost) meeting.near_home = 0;

@@ -26,6 +26,8 @@ struct AxisDigits {
   };
   std::vector<Digit> digits;
   int parts() const;
+  /// The index of a rank's block.
+  int index_of(int rank) const;
   friend auto operator<=>(const AxisDigits&, const AxisDigits&) = default;
 };
 
@@ -68,6 +70,10 @@ struct Meeting {
   /// Whether on all ranks the shorter of the two blocks lies in the longer one, if the blocks of
   /// each end are equally long.
   bool nested = true;
+  /// False if the overlap is that of a rank that was looked for along this axis alone. Which blocks
+  /// that rank has along other axes is unknown. Else, for any two axes, some rank has the overlaps
+  /// of both. Products keep the value of the left operand.
+  bool matched = true;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
   Meeting& operator*=(const Meeting& other) {
     common *= other.common;
@@ -88,13 +94,15 @@ struct Meeting {
     home_reach = better(home_reach, other.home_reach);
     wanted_reach = better(wanted_reach, other.wanted_reach);
     nested = nested || other.nested;
+    matched = matched && other.matched;
   }
 };
 /// Nothing is known about the overlap: all elements may be common and near.
-inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All, false};
+inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All, false, true};
 /// The blocks overlap neither on the rank itself nor within its innermost group.
-inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart, false};
-/// Compares two splits of one axis. Returns `unknown` if their digits cannot be matched.
-Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost);
+inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart, false, true};
+/// Compares two splits of one axis over `ranks` ranks. If their digits cannot be matched, as with 2
+/// times 3 parts and 3 times 2 parts, some ranks are looked at. What none of them shows is unknown.
+Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, int ranks);
 
 }  // namespace stratplan

@@ -114,7 +114,8 @@ MachineProfile machine_with(int nodes, int per_node) {
   return machine;
 }
 
-class ClosedEdges : public testing::TestWithParam<int> {
+/// A case, and whether messages make all transfers, as the search assumes.
+class ClosedEdges : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   ClosedEdges() {
     for (int kind = 0; kind < table_.classes(); ++kind) table_.fill(kind);
@@ -123,17 +124,18 @@ class ClosedEdges : public testing::TestWithParam<int> {
   }
   int candidates(int node) const { return static_cast<int>(table_.node_costs(node).size()); }
 
-  const ClosedEdgeCase case_ = closed_edge_cases()[static_cast<std::size_t>(GetParam())];
+  const ClosedEdgeCase case_ =
+      closed_edge_cases()[static_cast<std::size_t>(std::get<0>(GetParam()))];
   const Network& network_ = case_.network;
   const std::vector<Block> blocks_ = fold(network_);
   const MachineProfile machine_ = machine_with(case_.nodes, case_.per_node);
   const GridSpace space_{machine_.topology(case_.nodes * case_.per_node),
                          {Dim::N, Dim::F, Dim::C, Dim::H, Dim::W, Dim::R}};
   const Execution execution_;
-  ClosedTable table_{network_, blocks_, space_, execution_, machine_};
+  ClosedTable table_{network_, blocks_, space_, execution_, machine_, std::get<1>(GetParam())};
 };
 
-INSTANTIATE_TEST_SUITE_P(All, ClosedEdges, testing::Range(0, 9));
+INSTANTIATE_TEST_SUITE_P(All, ClosedEdges, testing::Combine(testing::Range(0, 9), testing::Bool()));
 
 /// The bound that the search uses never exceeds the exact cost, and is close to it.
 TEST_P(ClosedEdges, CostNoMoreThanExactly) {
@@ -172,7 +174,8 @@ TEST_P(ClosedEdges, AreCrossedAtTheLeastCost) {
       std::vector<double> costs, limits;
       for (int c = 0; c < candidates(here); ++c) costs.push_back(any(random));
       for (int c = 0; c < candidates(there); ++c) limits.push_back(c % 4 == 0 ? any(random) : 1);
-      const std::vector<double> found = table_.through(edge, forward, costs, limits);
+      const std::vector<double> found = table_.through(edge, forward, costs, limits, false),
+                                rough = table_.through(edge, forward, costs, limits, true);
       for (int c = 0; c < candidates(there); ++c) {
         double least = 1;
         for (int other = 0; other < candidates(here); ++other)
@@ -180,6 +183,7 @@ TEST_P(ClosedEdges, AreCrossedAtTheLeastCost) {
                                       (forward ? table_.edge_bound(edge, other, c)
                                                : table_.edge_bound(edge, c, other)));
         const auto at = static_cast<std::size_t>(c);
+        EXPECT_LE(rough[at], found[at] * (1 + 1e-6)) << "edge " << edge << " candidate " << c;
         EXPECT_LE(found[at], least * (1 + 1e-6)) << "edge " << edge << " candidate " << c;
         EXPECT_GE(found[at], std::min(least, limits[at]) * (1 - 1e-6))
             << "edge " << edge << " candidate " << c;

@@ -82,6 +82,14 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const Grou
     if (table.plain) continue;
     ++cut_;
     meet_all(table, readings[axis], homes, wanted_parts);
+    for (const int parts : homes) table.home_places.push_back(readings[axis].home_places(parts));
+    for (const int parts : wanted_parts)
+      table.wanted_places.push_back(readings[axis].wanted_places(parts));
+    for (const auto& home_places : table.home_places)
+      for (const auto& wanted_places : table.wanted_places) {
+        table.reads.push_back(overlaps(wanted_places, home_places));
+        table.writes.push_back(overlaps(home_places, wanted_places));
+      }
   }
 }
 
@@ -188,27 +196,19 @@ class ClosedEdge::Fixed {
     }
   }
 
-  double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
-    Choice choice(edge_.cut_, false);
-    const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
-    Meeting all = terms(terms_inside);
-    EdgePrices::Lying lying{false, static_cast<float>(terms_inside)};
-    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
-      const Table& table = edge_.tables_[i];
-      const std::uint16_t number = rows_[i][other.digits[table.axis]];
-      if (table.plain) {
-        all *= meetings_[number];
-        continue;
-      }
-      const Table::Met& met = table.met[number];
-      all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
-                 ? met.meeting
-                 : choice.along(unknown, blocks(table, other.kind));
-      lying.forward *= met.alike.forward;
-      lying.backward *= met.alike.backward;
-    }
-    lying.exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, lying) * edge_.passes_;
+  [[gnu::always_inline]] double seconds(const EdgePrices& prices,
+                                        const EndSpace::End& other) const {
+    unsigned alone = 0;  // tables along which a rank was looked for
+    double best = seconds_if_matched(prices, other, alone);
+    if (alone == 0) [[likely]]
+      return best;
+    for (std::size_t i = 0; alone > 0; ++i, alone >>= 1U)
+      if ((alone & 1U) != 0) best = std::max(best, seconds_along(i, prices, other));
+    return best;
+  }
+
+  double witnessed(const EndSpace::End& other, double enough) const {
+    return home_ ? edge_.witnessed(end_, other, enough) : edge_.witnessed(other, end_, enough);
   }
 
   /// A lower bound of seconds() over all other ends of this kind.
@@ -221,7 +221,12 @@ class ClosedEdge::Fixed {
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
-      const Meeting& best = meetings_[best_rows_[i][place]];
+      Meeting best = meetings_[best_rows_[i][place]];
+      if (!best.matched) {
+        const bool nested = best.nested;
+        best = unknown;
+        best.nested = nested;
+      }
       const AxisReading::Along& of_kinds = blocks(table, other_kind);
       all *= of_kinds.plain ? best : choice.along(best, of_kinds);
     }
@@ -232,6 +237,70 @@ class ClosedEdge::Fixed {
 
  private:
   using Rows = std::array<const std::uint16_t*, axis_count>;
+  /// A lower bound that ignores what is not matched (Meeting::matched). Sets the bits of the tables
+  /// where it did.
+  [[gnu::always_inline]] double seconds_if_matched(const EdgePrices& prices,
+                                                   const EndSpace::End& other,
+                                                   unsigned& alone) const {
+    Choice choice(edge_.cut_, false);
+    const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
+    Meeting all = terms(terms_inside);
+    EdgePrices::Lying lying{false, static_cast<float>(terms_inside)};
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const std::uint16_t number = rows_[i][other.digits[table.axis]];
+      if (table.plain) {
+        const Meeting& meeting = meetings_[number];
+        if (meeting.matched) [[likely]] {
+          all *= meeting;
+        } else {
+          all *= unknown;
+          alone |= 1U << i;
+        }
+        continue;
+      }
+      const Table::Met& met = table.met[number];
+      if (!met.meeting.matched) [[unlikely]] {
+        alone |= 1U << i;
+        all *= choice.along(unknown, blocks(table, other.kind));
+        continue;
+      }
+      all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
+                 ? met.meeting
+                 : choice.along(unknown, blocks(table, other.kind));
+      lying.forward *= met.alike.forward;
+      lying.backward *= met.alike.backward;
+    }
+    lying.exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, lying) * edge_.passes_;
+  }
+
+  /// A lower bound that describes a rank which was looked for along one table. Along other axes, it
+  /// may have any block.
+  [[gnu::noinline]] double seconds_along(std::size_t alone, const EdgePrices& prices,
+                                         const EndSpace::End& other) const {
+    Choice choice(edge_.cut_, false);
+    const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
+    Meeting all = terms(terms_inside);
+    all.matched = false;
+    EdgePrices::Lying lying{false, static_cast<float>(terms_inside)};
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const std::uint16_t number = rows_[i][other.digits[table.axis]];
+      const AxisReading::Along& along = blocks(table, other.kind);
+      if (along.plain || i == alone) {
+        const Meeting& meeting = table.plain ? meetings_[number] : table.met[number].meeting;
+        all *= meeting.matched || i == alone ? meeting : unknown;
+      } else {
+        all *= choice.along(unknown, along);
+      }
+      if (i == alone && !table.plain && table.met[number].apart)
+        choice.takes_apart(table.met[number].own_forward, table.met[number].own_backward);
+      lying.forward *= AxisReading::Alike::Side{along.least.wanted, along.least.homes};
+      lying.backward *= AxisReading::Alike::Side{along.least.held, along.least.readers};
+    }
+    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, lying) * edge_.passes_;
+  }
 
   static Meeting terms(int inside) {
     Meeting meeting;
@@ -252,10 +321,45 @@ class ClosedEdge::Fixed {
   Rows rows_{}, best_rows_{};
 };
 
+double ClosedEdge::witnessed(const EndSpace::End& home, const EndSpace::End& wanted,
+                             double enough) const {
+  if (!rates_.as_messages || cut_ == 0) return 0;
+  std::array<AxisBlocks, axis_count> axes;
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    const Table& table = tables_[i];
+    const std::size_t row = table.home_row[home.kind], column = table.wanted_column[wanted.kind];
+    const AxisReading::Along& along = table.along[row + column];
+    using enum AxisReading::Along::Located;
+    if (along.located == Nowhere) return 0;
+    AxisBlocks& blocks = axes[i];
+    if (!along.plain) {
+      blocks.home = table.home_places[row / table.wanted_places.size()];
+      blocks.wanted = table.wanted_places[column];
+    }
+    blocks.exact = along.located == Exactly;
+    blocks.sizes = along.sizes;
+    blocks.home_parts = home_.kinds[home.kind].parts[table.axis];
+    blocks.wanted_parts = wanted_.kinds[wanted.kind].parts[table.axis];
+    blocks.of_home = space_.witnessed(table.axis, home.digits[table.axis]);
+    blocks.of_wanted = space_.witnessed(table.axis, wanted.digits[table.axis]);
+    if (!along.plain && blocks.exact) {
+      blocks.reads = table.reads[row + column];
+      blocks.writes = table.writes[row + column];
+    }
+  }
+  return slowest_witness(space_.witnesses(),
+                         {std::span(axes).first(tables_.size()), whole_sizes_, home.distinct,
+                          wanted.distinct, static_cast<float>(wanted_.kinds[wanted.kind].terms),
+                          static_cast<float>(wanted.terms_inside)},
+                         rates_, static_cast<float>(enough / passes_)) *
+         passes_;
+}
+
 double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
   const EndSpace::End& home = home_.ends[at(home_.end_of[at(home_candidate)])];
   const EndSpace::End& wanted = wanted_.ends[at(wanted_.end_of[at(wanted_candidate)])];
-  return Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted);
+  return std::max(Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted),
+                  witnessed(home, wanted, infinity));
 }
 
 /// A min-plus message from the ends of one side ("here") to the ends of the other side ("there").
@@ -266,9 +370,10 @@ double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
 class ClosedEdge::Passage {
  public:
   Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,
-          std::span<const double> limits)
+          std::span<const double> limits, bool rough)
       : edge_(edge),
         forward_(forward),
+        rough_(rough),
         here_(forward ? edge.home_ : edge.wanted_),
         there_(forward ? edge.wanted_ : edge.home_) {
     gather(costs);
@@ -347,8 +452,8 @@ class ClosedEdge::Passage {
     EdgePrices prices;
   };
 
-  /// The cheapest pair without common data: an upper bound of the message to each end that splits
-  /// no axis like the end here.
+  /// The cheapest pair without common data: an upper bound of the message to each end if all blocks
+  /// are plain.
   struct Apart {
     double seconds = infinity;
     int kind = -1;  ///< here
@@ -367,14 +472,17 @@ class ClosedEdge::Passage {
   /// Upper bounds of the message to the ends of a kind.
   std::vector<double> upper_bounds(int kind, const Apart& apart) const {
     std::vector<double> bounds;
-    const Member* const cheapest = apart.kind < 0 ? nullptr : &members_[at(apart.kind)].front();
+    const bool plain = apart.kind < 0 || edge_.cut_ == 0;
+    const Member* const cheapest = plain ? nullptr : &members_[at(apart.kind)].front();
     for (const int end : there_by_kind_[at(kind)]) {
       const EndSpace::End& other = there_.ends[at(end)];
-      const double seconds =
-          cheapest && edge_.splits_alike(cheapest->end, other)
-              ? cheapest->cost +
-                    Fixed(edge_, !forward_, other).seconds(prices(apart.kind, kind), cheapest->end)
-              : apart.seconds;
+      double seconds = apart.seconds;
+      if (cheapest && (!rough_ || edge_.splits_alike(cheapest->end, other))) {
+        const Fixed fixed(edge_, !forward_, other);
+        const double room = limit_[at(end)] - cheapest->cost;
+        seconds =
+            cheapest->cost + pair_seconds(fixed, prices(apart.kind, kind), cheapest->end, room);
+      }
       bounds.push_back(std::min(seconds, limit_[at(end)]));
     }
     return bounds;
@@ -407,17 +515,25 @@ class ClosedEdge::Passage {
     }
   }
 
+  /// A lower bound for one pair of ends. It need not be exact if it is `enough`.
+  double pair_seconds(const Fixed& there, const EdgePrices& prices, const EndSpace::End& here,
+                      double enough) const {
+    const double seconds = there.seconds(prices, here);
+    return rough_ || seconds >= enough ? seconds : std::max(seconds, there.witnessed(here, enough));
+  }
+
   double among(const Offer& offer, const Fixed& there, double best) const {
     const double least = there.least(offer.prices, offer.kind);
     for (const Member& member : members_[at(offer.kind)]) {
       if (member.cost + least >= best) break;
-      best = std::min(best, member.cost + there.seconds(offer.prices, member.end));
+      const double room = best - member.cost;
+      best = std::min(best, member.cost + pair_seconds(there, offer.prices, member.end, room));
     }
     return best;
   }
 
   const ClosedEdge& edge_;
-  bool forward_;
+  bool forward_, rough_;
   const Side &here_, &there_;
   std::vector<std::vector<Member>> members_;  ///< by kind, cheapest first
   std::vector<Group> groups_;                 ///< cheapest first
@@ -442,12 +558,12 @@ std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cos
 }
 
 std::vector<double> ClosedEdge::through(bool forward, std::span<const double> costs,
-                                        std::span<const double> limits) const {
+                                        std::span<const double> limits, bool rough) const {
   const auto finite = [](double cost) { return cost < infinity; };
   const auto first = std::ranges::find_if(costs, finite);
   if (first != costs.end() && std::find_if(first + 1, costs.end(), finite) == costs.end())
     return from_one(forward, static_cast<int>(first - costs.begin()), *first, limits);
-  return Passage(*this, forward, costs, limits).run(limits);
+  return Passage(*this, forward, costs, limits, rough).run(limits);
 }
 
 }  // namespace stratplan

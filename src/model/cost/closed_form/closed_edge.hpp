@@ -7,6 +7,7 @@
 
 #include "model/cost/closed_form/edge_cost.hpp"
 #include "model/cost/closed_form/end_space.hpp"
+#include "model/cost/closed_form/witnesses.hpp"
 
 namespace stratplan {
 
@@ -26,9 +27,10 @@ class ClosedEdge {
 
   /// A lower bound, in seconds, of the edge's cost for a pair of candidates.
   double cost(int home_candidate, int wanted_candidate) const;
-  /// Implements LargeTable::through. `forward`: the costs belong to the home end.
+  /// Implements LargeTable::through. `forward`: the costs belong to the home end. Rough messages
+  /// ask no witnesses.
   std::vector<double> through(bool forward, std::span<const double> costs,
-                              std::span<const double> limits) const;
+                              std::span<const double> limits, bool rough) const;
 
  private:
   /// The data of one axis, by the numbers of parts that occur at either end.
@@ -48,6 +50,9 @@ class ClosedEdge {
       AxisReading::Alike alike{};  ///< if both ends have the same digits
     };
     std::vector<Met> met;  ///< filled only if `plain` is false
+    /// by number of parts, in the order of rows and of columns; filled only if `plain` is false
+    std::vector<std::vector<AxisReading::Place>> home_places, wanted_places;
+    std::vector<std::vector<AxisBlocks::Count>> reads, writes;  ///< in the order of `sizes`
     /// indices into `met`, by the digits of the end in the table's name, then by those of the other
     std::vector<std::uint16_t> by_home, by_wanted;
   };
@@ -56,6 +61,10 @@ class ClosedEdge {
   std::vector<double> from_one(bool forward, int candidate, double cost,
                                std::span<const double> limits) const;
   EdgePrices prices(int home_kind, int wanted_kind) const;
+  /// The time of the slowest witness, in seconds: another lower bound of cost(). 0 if it is no
+  /// better, because all blocks are plain. 0 also if blocks are not known, or if messages need not
+  /// make all transfers. Any number above `enough` if it is above.
+  double witnessed(const EndSpace::End& home, const EndSpace::End& wanted, double enough) const;
   /// Whether both ends split some axis of blocks that are not equally long by the same digits.
   bool splits_alike(const EndSpace::End& a, const EndSpace::End& b) const;
   void set_alike(Table& table, AxisReading& reading, int digits, std::size_t pair) const;

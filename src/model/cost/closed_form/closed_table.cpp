@@ -335,8 +335,8 @@ double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) co
 }
 
 std::vector<double> ClosedTable::through(int edge, bool forward, std::span<const double> costs,
-                                         std::span<const double> limits) const {
-  return edge_class(edge).model->through(forward, costs, limits);
+                                         std::span<const double> limits, bool rough) const {
+  return edge_class(edge).model->through(forward, costs, limits, rough);
 }
 
 }  // namespace stratplan

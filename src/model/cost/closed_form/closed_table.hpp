@@ -62,7 +62,7 @@ class ClosedTable final : public LargeTable {
   double edge_cost(int edge, int from_candidate, int to_candidate) const override;
   double edge_bound(int edge, int from_candidate, int to_candidate) const override;
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
-                              std::span<const double> limits) const override;
+                              std::span<const double> limits, bool rough) const override;
 
   Decomposition decomposition(int node, int candidate) const;
   /// The candidate with this grid of the space; nothing if it is illegal.

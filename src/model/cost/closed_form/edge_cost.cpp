@@ -54,6 +54,13 @@ class Reading {
   float least_blocks() const {
     return blocks_ > 0 ? least([](const Place& place) { return place.blocks; }) / blocks() : 1;
   }
+  /// The same over all places, those at the borders included.
+  float least_needed_anywhere() const {
+    return needed_ > 0 ? single(anywhere(&Place::needed)) / needed() : 1;
+  }
+  float least_blocks_anywhere() const {
+    return blocks_ > 0 ? single(anywhere(&Place::blocks)) / blocks() : 1;
+  }
 
   AxisReading::Near near() const {
     const auto parts = std::ssize(asking_), others = std::ssize(answering_);
@@ -112,6 +119,11 @@ class Reading {
     for (const auto& [number, place] : places_)
       if (asking_.size() < 4 || inside(number)) least = std::min(least, of(place));
     return single(least);
+  }
+  std::int64_t anywhere(std::int64_t Place::*count) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [number, place] : places_) least = std::min(least, place.*count);
+    return least;
   }
   template <class Value>
   static float single(Value value) {
@@ -347,6 +359,49 @@ const std::vector<Interval>& AxisReading::wanted_blocks(int parts) {
 
 namespace {
 
+/// Returns the places of what blocks read. If two dimensions split the axis, the blocks also depend
+/// on how the parts are divided between both, and each place contains the block in all such cases.
+template <class Read>
+std::vector<AxisReading::Place> places_of(std::int64_t extent, int parts, const Split& split,
+                                          const Read& read) {
+  std::vector<AxisReading::Place> places;
+  std::int64_t end = 0;
+  for (int index = 0; index < parts; ++index) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    AxisReading::Place place{{most, 0}, most};
+    for (int outer = 1; outer <= (split.by.size() < 2 ? 1 : parts); ++outer) {
+      if (parts % outer != 0) continue;
+      const int inner = parts / outer;
+      const Interval around = block(extent, outer, index / inner, split.quantum),
+                     within = block(around.size(), inner, index % inner, split.quantum),
+                     mine = read({around.begin + within.begin, around.begin + within.end});
+      place.least = std::min(place.least, mine.size());
+      if (mine.empty()) continue;
+      place.within.begin = std::min(place.within.begin, mine.begin);
+      place.within.end = std::max(place.within.end, mine.end);
+    }
+    if (place.within.empty()) place.within = {end, end};
+    end = place.within.end;
+    places.push_back(place);
+  }
+  return places;
+}
+
+}  // namespace
+
+std::vector<AxisReading::Place> AxisReading::home_places(int parts) const {
+  return places_of(extent_, parts, home_.split(axis_), [](Interval block) { return block; });
+}
+
+std::vector<AxisReading::Place> AxisReading::wanted_places(int parts) const {
+  return places_of(needed_.iteration.shape[axis_], parts, needed_.iteration.split(axis_),
+                   [&](Interval positions) {
+                     return positions.empty() ? positions : needed_.ascending(axis_, positions);
+                   });
+}
+
+namespace {
+
 /// Whether the tiles follow each other and each union consists of whole tiles.
 bool tile(const std::vector<Interval>& tiles, const std::vector<Interval>& unions) {
   for (std::size_t i = 1; i < tiles.size(); ++i)
@@ -404,7 +459,17 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
           backward.near(),
           wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
               extent_ % (home_parts * quantum) == 0,
-          !shifted_ || one_is_whole};
+          {forward.least_blocks_anywhere(), forward.least_needed_anywhere(),
+           backward.least_blocks_anywhere(), backward.least_needed_anywhere()},
+          !shifted_ || one_is_whole,
+          nests && !even ? within() : Along::Located::Exactly};
+}
+
+/// What is known of nested blocks that are not equally long.
+AxisReading::Along::Located AxisReading::within() const {
+  const std::size_t most =
+      std::max(home_.split(axis_).by.size(), needed_.iteration.split(axis_).by.size());
+  return most <= 2 && !is_spatial(axis_) ? Along::Located::Within : Along::Located::Nowhere;
 }
 
 AxisReading::Alike AxisReading::alike(int parts, int near_run) {
@@ -426,7 +491,9 @@ AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_par
               {},
               {},
               false,
-              false};
+              {},
+              false,
+              within()};
   along.forward.bounds.fill({1, 1, 0, along.sizes.homes});
   along.backward.bounds.fill({1, 1, 0, along.sizes.readers});
   return along;

@@ -109,7 +109,15 @@ class AxisReading {
     /// whether the blocks of each end are equally long and aligned with those of the other end, so
     /// that the shares of a Meeting hold
     bool plain = true;
+    /// The least counts of any rank, as shares of those in `sizes`: at a border of the axis, a rank
+    /// needs less.
+    struct Least {
+      float homes = 1, wanted = 1, readers = 1, held = 1;
+    } least{};
     bool known = true;  ///< whether the numbers of parts determine where the blocks lie
+    /// Whether the places of blocks (home_places()) are the blocks themselves, contain them, or are
+    /// unknown.
+    enum class Located : std::uint8_t { Exactly, Within, Nowhere } located = Located::Exactly;
   };
   Along along(int home_parts, int wanted_parts);
 
@@ -126,11 +134,21 @@ class AxisReading {
   };
   /// `near_run`: how many consecutive blocks an innermost group holds.
   Alike alike(int parts, int near_run);
+  /// Where a block lies: within an interval, with at least so many elements.
+  struct Place {
+    Interval within;
+    std::int64_t least = 0;
+  };
+  /// The places of the blocks of either end, in the order of their indices. Their beginnings and
+  /// their ends ascend.
+  std::vector<Place> home_places(int parts) const;
+  std::vector<Place> wanted_places(int parts) const;
 
  private:
   const std::vector<Interval>& home_blocks(int parts);
   const std::vector<Interval>& wanted_blocks(int parts);
   Along of_unknown_blocks(int home_parts, int wanted_parts) const;
+  Along::Located within() const;
   /// Returns Sizes::tiles.
   std::uint8_t tiles(bool home_tiles, bool wanted_tiles, int home_parts, int wanted_parts) const;
   Distribution home_;
@@ -152,18 +170,23 @@ class Choice {
   /// Returns an upper bound of the common part of both ends along an axis whose blocks are not
   /// plain. `meeting` is the common part that blocks of equal length would have.
   Meeting along(Meeting meeting, const AxisReading::Along& blocks);
-  /// Adds an axis along which the rank is apart. Returns false if no further axis can be apart.
+  /// Adds an axis along which the rank is apart. Returns false if it cannot be apart along one more
+  /// axis.
   bool takes_apart(float own_forward, float own_backward);
   /// Whether the rank may have any block along some axis.
   bool any_block() const { return apart_ > 0 || at_best_; }
-  /// The share of a rank's greatest possible number of own elements that counts as own. `common`:
-  /// Meeting::common, multiplied over all axes.
-  float own_forward(float common) const { return forward_ * (both_taken() ? 1 : common); }
-  float own_backward(float common) const { return backward_ * (both_taken() ? 1 : common); }
+  /// The share of a rank's greatest possible number of own elements that counts as own. `all`: the
+  /// meetings, multiplied over all axes. What is not near is not own.
+  float own_forward(const Meeting& all) const { return forward_ * common(all, all.near_home); }
+  float own_backward(const Meeting& all) const { return backward_ * common(all, all.near_wanted); }
 
  private:
   /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
   static constexpr int most_apart = 2;
+  float common(const Meeting& all, float near) const {
+    if (!all.matched) return near > 0 ? 1 : 0;
+    return both_taken() ? 1 : all.common;
+  }
   bool both_taken() const { return apart_ == most_apart || (at_best_ && cut_ >= most_apart); }
   int cut_, apart_ = 0;
   bool at_best_;
@@ -373,12 +396,12 @@ inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups
                                                         const GroupRates& groups,
                                                         const Meeting& met, const Choice& choice,
                                                         const Lying& lying) const {
-  const bool any = choice.any_block();
+  const bool any = choice.any_block() && met.matched;  // else `lying` has the least counts
   float forward = forward_.seconds(
-            rates, any, choice.own_forward(met.common), met.near_homes,
+            rates, any, choice.own_forward(met), met.near_homes,
             met.near_home * forward_.chosen.elements * lying.forward.elements, lying.forward),
         backward =
-            backward_.seconds(rates, any, choice.own_backward(met.common), met.near_readers,
+            backward_.seconds(rates, any, choice.own_backward(met), met.near_readers,
                               met.near_wanted * held_ * lying.backward.elements, lying.backward);
   if (rates.as_messages || !met.nested) return forward + backward;
   constexpr float rounding = 1e-3F;

@@ -8,7 +8,8 @@
 
 namespace stratplan {
 
-EndSpace::EndSpace(const GridSpace& space) : space_(space) {
+EndSpace::EndSpace(const GridSpace& space)
+    : space_(space), witnesses_(space.ranks(), space.innermost()) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) number_of(axis, {});
 }
 
@@ -76,8 +77,8 @@ void EndSpace::meet_all() {
     std::vector<std::map<Meeting, std::vector<std::size_t>>> rows(ways);
     in_parallel(ways, [&](std::size_t home) {
       for (std::size_t wanted = 0; wanted < ways; ++wanted)
-        rows[home][meet(pool.digits[home], pool.digits[wanted], space_.innermost())].push_back(
-            wanted);
+        rows[home][meet(pool.digits[home], pool.digits[wanted], space_.innermost(), space_.ranks())]
+            .push_back(wanted);
     });
     pool.by_home.resize(ways * ways);
     pool.by_wanted.resize(ways * ways);
@@ -89,7 +90,29 @@ void EndSpace::meet_all() {
       }
     }
     find_best(pool);
+    for (const AxisDigits& digits : pool.digits)
+      pool.witnessed.push_back(witnesses_.blocks(digits));
   }
+  for (const auto& [splits, ends] : ends_)
+    for (End& end : ends->ends) end.distinct = distinct(end);
+}
+
+/// Returns End::distinct. Digits inside the innermost level take the same values in each group.
+std::uint16_t EndSpace::distinct(const End& end) const {
+  unsigned bits = 0;
+  for (int mate = 0; witnesses_.count() > 0 && mate < witnesses_.near(); ++mate) {
+    const auto same = [&](int earlier) {
+      for (std::size_t axis = 0; axis < axis_count; ++axis) {
+        const std::uint16_t* blocks = witnessed(axis, end.digits[axis]);
+        if (blocks[mate] != blocks[earlier]) return false;
+      }
+      return true;
+    };
+    bool first = true;
+    for (int earlier = 0; first && earlier < mate; ++earlier) first = !same(earlier);
+    if (first) bits |= 1U << static_cast<unsigned>(mate);
+  }
+  return static_cast<std::uint16_t>(bits);
 }
 
 void EndSpace::find_best(Pool& pool) {

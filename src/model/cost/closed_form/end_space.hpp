@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/cost/closed_form/witnesses.hpp"
 #include "model/network/shape.hpp"
 #include "model/partition/axis_digits.hpp"
 #include "model/partition/grid_space.hpp"
@@ -37,6 +38,8 @@ class EndSpace {
     std::array<std::uint16_t, axis_count> digits{};  ///< by axis: index of the axis's split
     std::uint16_t kind = 0;                          ///< index in Ends::kinds
     std::uint16_t terms_inside = 1;  ///< how many of Kind::terms lie in one innermost group
+    /// bit i: rank i of each innermost group is the first with its block; set by meet_all()
+    std::uint16_t distinct = 0;
     friend auto operator<=>(const End&, const End&) = default;
   };
   struct Ends {
@@ -58,6 +61,11 @@ class EndSpace {
     return pools_[axis].row(pools_[axis].by_wanted, digits);
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
+  const Witnesses& witnesses() const { return witnesses_; }
+  /// Witnesses::blocks() under digits of an axis.
+  const std::uint16_t* witnessed(std::size_t axis, int digits) const {
+    return pools_[axis].witnessed[static_cast<std::size_t>(digits)].data();
+  }
   /// Returns a row with one index in meetings() for each place_of_parts() of the other end. The
   /// meeting is the most that `digits` can have in common with any digits of that number of parts.
   const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
@@ -84,7 +92,8 @@ class EndSpace {
   struct Pool {
     std::map<AxisDigits, int> known;
     std::vector<AxisDigits> digits;
-    std::vector<int> parts;  ///< numbers of parts that occur, ascending
+    std::vector<int> parts;                             ///< numbers of parts that occur, ascending
+    std::vector<std::vector<std::uint16_t>> witnessed;  ///< by digits: Witnesses::blocks()
     /// indices in meetings_, by the digits of the end in the table's name, then by those of the
     /// other end
     std::vector<std::uint16_t> by_home, by_wanted;
@@ -100,7 +109,9 @@ class EndSpace {
   };
   std::uint16_t number_of(const Meeting& meeting);
   void find_best(Pool& pool);
+  std::uint16_t distinct(const End& end) const;
   const GridSpace& space_;
+  Witnesses witnesses_;
   std::array<Pool, axis_count> pools_;
   std::vector<Meeting> meetings_;
   std::map<Meeting, std::uint16_t> number_of_meeting_;
