@@ -34,16 +34,20 @@ std::vector<std::string> row_of(const TunedPlan& tuned) {
   if (!tuned.measured)
     return {tuned.name, prediction, tier, "-", "-", "-", "-", "-", "-", tuned.not_run};
   const Measured& measured = *tuned.measured;
-  return {tuned.name,
-          prediction,
-          tier,
-          milliseconds(measured.median),
-          milliseconds(measured.p10) + " .. " + milliseconds(measured.p90),
-          signed_percent(relative_error(predicted, measured.median)),
-          fmt::format("{:.1e}", measured.verification.loss_difference),
-          fmt::format("{:.1e}", measured.verification.gradient_difference),
-          fmt::format("{:.1e}", measured.verification.tolerance),
-          measured.verification.passed ? "equal" : "DIFFERS"};
+  return {
+      tuned.name,
+      prediction,
+      tier,
+      milliseconds(measured.median),
+      milliseconds(measured.p10) + " .. " + milliseconds(measured.p90),
+      signed_percent(relative_error(predicted, measured.median)),
+      measured.verification ? fmt::format("{:.1e}", measured.verification->loss_difference) : "-",
+      measured.verification ? fmt::format("{:.1e}", measured.verification->gradient_difference)
+                            : "-",
+      measured.verification ? fmt::format("{:.1e}", measured.verification->tolerance) : "-",
+      !measured.verification          ? "not compared"
+      : measured.verification->passed ? "equal"
+                                      : "DIFFERS"};
 }
 
 bool disturbed(const TunedPlan& tuned) {
@@ -135,9 +139,18 @@ std::string section_of_search(const PlanningResult& planning) {
   return section;
 }
 
-std::string worst_gradient(const VerificationResult& verification) {
-  return verification.worst_tensor.empty() ? "No gradient differs"
-                                           : "Worst gradient: " + verification.worst_tensor;
+std::string text_of(const VerificationResult& verification) {
+  std::string text = fmt::format("{}, tolerance {:.1e}.",
+                                 verification.worst_tensor.empty()
+                                     ? "No gradient differs"
+                                     : "Worst gradient: " + verification.worst_tensor,
+                                 verification.tolerance);
+  if (verification.turned > 0)
+    text += fmt::format(
+        " Rounding changed {} signs of ReLU inputs or positions of maxima, where gradients jump. "
+        "Gradients were compared with the same signs and positions in both runs.",
+        verification.turned);
+  return text;
 }
 
 std::string section_of_plan(const PlanComparison& compared, const Network& network) {
@@ -148,14 +161,10 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
   std::string section = fmt::format("### {}\n\n", tuned.name);
   section += fmt::format(
       "Medians of the rounds: {} ms, {} steps in all; other processes used at most {:.1f} % of the "
-      "machine. Loss of the first step: {:.9g}. {}, tolerance {:.1e}.\n\n",
+      "machine. Loss of the first step: {:.9g}. {}\n\n",
       joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss,
-      worst_gradient(measured.verification), measured.verification.tolerance);
-  if (measured.verification.turned > 0)
-    section += fmt::format(
-        "Rounding changed {} signs of ReLU inputs or positions of maxima, where gradients jump. "
-        "Gradients were compared with the same signs and positions in both runs.\n\n",
-        measured.verification.turned);
+      measured.verification ? text_of(*measured.verification)
+                            : "It was not compared with an undivided run; --all compares it.");
   for (const auto& adjustment : tuned.plan->adjustments)
     section += "- adjusted " + adjustment + "\n";
   if (!tuned.plan->adjustments.empty()) section += "\n";
@@ -201,13 +210,13 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   const std::string disturbed = disturbed_remark(result);
   if (!disturbed.empty()) lines.push_back(disturbed);
   for (const TunedPlan& tuned : result.plans)
-    if (tuned.measured && !tuned.measured->verification.passed)
+    if (tuned.differs())
       lines.push_back(
           fmt::format("{}: the first step DIFFERS from the undivided run's: the tensor {} differs "
                       "by {:.1e} (tolerance {:.1e}).",
-                      tuned.name, tuned.measured->verification.worst_tensor,
-                      tuned.measured->verification.gradient_difference,
-                      tuned.measured->verification.tolerance));
+                      tuned.name, tuned.measured->verification->worst_tensor,
+                      tuned.measured->verification->gradient_difference,
+                      tuned.measured->verification->tolerance));
   if (result.interrupted)
     lines.push_back(
         "The job was interrupted: this is the best answer so far. The same command goes on.");
@@ -253,9 +262,10 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   report +=
       "Step times are in milliseconds. Predictions were made before the first run; measured times "
       "are medians of the rounds' medians, and p10 .. p90 are over the steps of all rounds. Error "
-      "is predicted / measured - 1. Loss and gradients of the first step are compared with those "
-      "of an undivided run of the same network: the loss by its "
-      "relative difference, each gradient tensor by the norm of its difference. The table shows "
+      "is predicted / measured - 1. Loss and gradients of the first step of the plan to use (with "
+      "--all, of each plan) are compared with those of an undivided run of the same network: the "
+      "loss by its relative difference, each gradient tensor by the norm of its difference. The "
+      "table shows "
       "the tensor that is nearest to its allowed difference. The allowed difference is what "
       "rounding can cause, and follows from the lengths of the sums. Where rounding changes signs "
       "of ReLU inputs or positions of maxima, both runs are compared with the same signs and "

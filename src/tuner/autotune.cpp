@@ -198,11 +198,7 @@ class Autotuning {
     result_.reused = !request_.fresh && reuse(result_, measurements, key);
     if (!result_.reused && !result_.interrupted) check_drift();
     if (!result_.reused && !result_.interrupted) {
-      Race race(request_, log_, journal_);
-      result_.interrupted =
-          race.run(result_.network, result_.plans,
-                   request_.thorough ? Seconds{std::numeric_limits<double>::infinity()}
-                                     : request_.time_limit);
+      run_and_verify();
       if (!result_.interrupted)
         write_measurements(measurements, key_of(result_, request_), measurements_of(result_));
     }
@@ -231,6 +227,29 @@ class Autotuning {
     result_.plans = plans_to_run(result_.planning, request_.folder);
     if (!request_.thorough && !request_.all) leave_out_others(result_.plans, result_.planning);
     write_plans(result_, request_);
+  }
+
+  void run_and_verify() {
+    Race race(request_, log_, journal_);
+    const Seconds until = request_.thorough ? Seconds{std::numeric_limits<double>::infinity()}
+                                            : request_.time_limit - verifying();
+    result_.interrupted = race.run(result_.plans, until);
+    if (result_.interrupted) return;
+    std::vector<TunedPlan*> verified;
+    for (TunedPlan& tuned : result_.plans)
+      if (request_.thorough || request_.all || &tuned == &result_.winner())
+        verified.push_back(&tuned);
+    result_.interrupted = race.verify(result_.network, verified);
+  }
+
+  /// About how long the comparison with an undivided run takes: two starts, and a few steps with
+  /// all samples on one rank.
+  Seconds verifying() const {
+    constexpr Seconds starts{4};
+    constexpr double steps = 4, most_of_limit = 0.2;
+    const Plan& plan = result_.planning.recommended;
+    return std::min(starts + plan.prediction->step * (steps * plan.ranks),
+                    request_.time_limit * most_of_limit);
   }
 
   /// Puts the plan to use, and its timings, at the top of the results folder: the fastest measured

@@ -2,7 +2,8 @@
 // The autotune command, an anytime job. A quick look at the machine gives every kernel an estimate
 // with a range. Then it plans and measures in turns: what would most change the decision comes
 // first (tuner/deciding.hpp). When no other plan may still win, or the time is up, it runs the
-// plans among which runs decide (tuner/race.hpp), and compares each with an undivided run.
+// plans among which runs decide (tuner/race.hpp), and compares the plan to use with an undivided
+// run.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -29,7 +30,7 @@ struct AutotuneRequest {
   Seconds time_limit{180};  ///< of the whole job, with planning and runs
   /// measure everything that the best plans and all baselines need, run all, whatever it takes
   bool thorough = false;
-  bool all = false;  ///< run all baselines, not only those that may win
+  bool all = false;  ///< run and verify all baselines, not only those that may win
   /// run all plans even if the folder holds measurements of the same plans by the same program
   bool fresh = false;
   Provenance provenance;
@@ -43,6 +44,11 @@ struct TunedPlan {
   std::string not_run;  ///< why the plan was not measured; empty if it was
   std::optional<Measured> measured;
   std::filesystem::path folder;  ///< holds plan.json and timings.json (of the middle round)
+
+  /// Whether the plan's first step was compared with the undivided run's, and differs.
+  bool differs() const {
+    return measured && measured->verification && !measured->verification->passed;
+  }
 };
 
 struct AutotuneResult {

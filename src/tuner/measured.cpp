@@ -26,7 +26,8 @@ Json to_json(const Measured& measured) {
           {"samples", measured.samples},
           {"foreign_load", measured.foreign_load},
           {"loss", finite(measured.loss)},
-          {"verification", stratplan::to_json(measured.verification)}};
+          {"verification",
+           measured.verification ? stratplan::to_json(*measured.verification) : Json()}};
 }
 
 Measured measured_from(const Json& document) {
@@ -39,7 +40,8 @@ Measured measured_from(const Json& document) {
   measured.samples = document.at("samples");
   measured.foreign_load = document.at("foreign_load");
   measured.loss = number(document.at("loss"));
-  measured.verification = verification_from(document.at("verification"));
+  if (const Json& verification = document.at("verification"); !verification.is_null())
+    measured.verification = verification_from(verification);
   return measured;
 }
 

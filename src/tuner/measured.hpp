@@ -21,7 +21,8 @@ struct Measured {
   std::size_t samples = 0;
   double foreign_load = 0;  ///< fraction of the cores that other processes used, in the worst round
   double loss = 0;          ///< loss of the first step
-  VerificationResult verification;  ///< of the first step, compared with the undivided run
+  /// of the first step, compared with the undivided run; nothing: not compared
+  std::optional<VerificationResult> verification;
 };
 
 /// Measurements by the plan's name.

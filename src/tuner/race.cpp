@@ -63,8 +63,8 @@ std::vector<std::string> Race::arguments(const fs::path& plan,
   return all;
 }
 
-/// Runs one training step on one rank and dumps its loss and gradients. The runs of the first round
-/// are compared with the dump.
+/// Runs one training step on one rank and dumps its loss and gradients. The plans' first steps are
+/// compared with the dump.
 void Race::run_undivided(const Network& network) {
   Plan plan = uniform_plan(network, Decomposition::parse("N1"));
   plan.name = "undivided";
@@ -80,23 +80,20 @@ void Race::run_undivided(const Network& network) {
   if (result.exit_code != 0) fail(result, "undivided");
 }
 
-Race::Run Race::run_once(const TunedPlan& tuned, int round) {
+Race::Run Race::run_once(const TunedPlan& tuned) {
   const double predicted = std::max(tuned.plan->prediction->step.value, 1e-6);
   const double least = predicted > 2 && !request_.thorough ? 2 : 4;
   const int steps =
       static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), least, 200.0));
   const int warmup = predicted > 0.5 ? 1 : 2;
   const fs::path timings = timings_of_repetition(tuned);
-  std::vector<std::string> more{
-      "--steps", std::to_string(steps), "--warmup", std::to_string(warmup), "-o", timings.string()};
-  if (round == 0) more.insert(more.end(), {"--against", dump().string()});
-  const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
-                              arguments(tuned.folder / "plan.json", more), "/dev/null"});
-  if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
-    fail(result, tuned.name);
-  // If verification fails, mpirun ends without waiting for its ranks. The ranks' processor time
-  // would then count as foreign load.
-  return {read_timings(timings.string()), result.exit_code == 0 ? result.foreign_load : 0};
+  const auto result = launch(
+      {tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
+       arguments(tuned.folder / "plan.json", {"--steps", std::to_string(steps), "--warmup",
+                                              std::to_string(warmup), "-o", timings.string()}),
+       "/dev/null"});
+  if (result.exit_code != 0) fail(result, tuned.name);
+  return {read_timings(timings.string()), result.foreign_load};
 }
 
 /// Runs one round of one plan. Repeats the run if other processes disturbed it. Returns the least
@@ -106,7 +103,7 @@ Race::Run Race::run_one(const TunedPlan& tuned, int round) {
   for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
     log_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds,
                            repetition ? ", again: other processes used the machine" : ""));
-    const Run run = run_once(tuned, round);
+    const Run run = run_once(tuned);
     if (!best || run.foreign_load < best->foreign_load) {
       best = run;
       fs::rename(timings_of_repetition(tuned), timings_of(tuned, round));
@@ -141,7 +138,6 @@ Measured Race::summary_of(const std::vector<Run>& runs) {
   measured.p90 = {quantile(steps, 0.9)};
   measured.samples = steps.size();
   measured.loss = runs.front().timings.timing.losses.front();
-  measured.verification = *runs.front().timings.verification;
   return measured;
 }
 
@@ -168,7 +164,7 @@ void Race::run_round(std::vector<Runner>& runners, int round, Seconds until) {
     const Seconds start = journal_.elapsed();
     try {
       runner.runs.push_back(run_one(*runner.plan, round));
-      if (round > 0) runner.took = journal_.elapsed() - start;  // the first run is also verified
+      runner.took = journal_.elapsed() - start;
     } catch (const Error& error) {
       if (first) throw;
       runner.plan->not_run = error.what();
@@ -195,14 +191,13 @@ void Race::drop_losers(std::vector<Runner>& runners) {
       runner.left = has_lost(summary_of(runner.runs), *fastest);
 }
 
-bool Race::run(const Network& network, std::vector<TunedPlan>& plans, Seconds until) {
+bool Race::run(std::vector<TunedPlan>& plans, Seconds until) {
   std::vector<Runner> runners;
   for (TunedPlan& tuned : plans)
     if (tuned.not_run.empty()) runners.push_back({&tuned});
   repetitions_left_ = static_cast<int>(runners.size());
   bool interrupted = false;
   try {
-    run_undivided(network);
     for (int round = 0; round < request_.rounds; ++round) {
       run_round(runners, round, until);
       if (!request_.thorough) drop_losers(runners);
@@ -210,7 +205,6 @@ bool Race::run(const Network& network, std::vector<TunedPlan>& plans, Seconds un
   } catch (const Interrupted&) {
     interrupted = true;
   }
-  fs::remove(dump());
   for (Runner& runner : runners) {
     if (runner.runs.empty()) {
       if (runner.plan->not_run.empty())
@@ -220,6 +214,35 @@ bool Race::run(const Network& network, std::vector<TunedPlan>& plans, Seconds un
     runner.plan->measured = summary_of(runner.runs);
     keep_middle_round(runner);
   }
+  return interrupted;
+}
+
+void Race::verify_one(TunedPlan& tuned) {
+  log_.phase(fmt::format("comparing {} with the undivided step", tuned.name));
+  const fs::path timings = tuned.folder / "timings-verified.json";
+  const auto result =
+      launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
+              arguments(tuned.folder / "plan.json", {"--steps", "1", "--warmup", "0", "--against",
+                                                     dump().string(), "-o", timings.string()}),
+              "/dev/null"});
+  if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
+    fail(result, tuned.name);
+  tuned.measured->verification = read_timings(timings.string()).verification;
+  fs::remove(timings);
+}
+
+bool Race::verify(const Network& network, const std::vector<TunedPlan*>& plans) {
+  bool interrupted = false;
+  try {
+    run_undivided(network);
+    for (TunedPlan* tuned : plans)
+      if (tuned->measured) verify_one(*tuned);
+  } catch (const Interrupted&) {
+    interrupted = true;
+  } catch (const Error& error) {
+    log_.note(fmt::format("plans are not compared with an undivided run: {}", error.what()));
+  }
+  fs::remove(dump());
   return interrupted;
 }
 

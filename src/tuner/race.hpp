@@ -1,6 +1,6 @@
 #pragma once
-// Runs plans as real training, round by round, and compares the first step of each with an
-// undivided run. A plan that has lost leaves the race.
+// Runs plans as real training, round by round. A plan that has lost leaves the race. Then the first
+// step of those that matter is compared with an undivided run.
 #include <filesystem>
 #include <vector>
 
@@ -25,7 +25,12 @@ class Race {
   /// plan. No run begins that would end after `until` (Journal::elapsed()), except the first run
   /// of the first plan. Fills in the plans' measurements. A plan other than the first that fails is
   /// left out, with the reason. Returns whether the user interrupted a run.
-  bool run(const Network& network, std::vector<TunedPlan>& plans, Seconds until);
+  bool run(std::vector<TunedPlan>& plans, Seconds until);
+
+  /// Compares the first step of each measured plan among `plans` with an undivided run. Returns
+  /// whether the user interrupted a run. If the undivided run fails, for lack of memory for
+  /// example, no plan is compared, and a note says why.
+  bool verify(const Network& network, const std::vector<TunedPlan*>& plans);
 
  private:
   /// The measurements of one run of `stratplan run`.
@@ -41,8 +46,9 @@ class Race {
   };
 
   void run_undivided(const Network& network);
+  void verify_one(TunedPlan& tuned);
   Run run_one(const TunedPlan& tuned, int round);
-  Run run_once(const TunedPlan& tuned, int round);
+  Run run_once(const TunedPlan& tuned);
   void run_round(std::vector<Runner>& runners, int round, Seconds until);
   Seconds takes(const Runner& runner) const;
   void drop_losers(std::vector<Runner>& runners);

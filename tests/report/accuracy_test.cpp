@@ -17,7 +17,7 @@ AutotuneResult quiet_result() {
   Measured& measured = result.plans.front().measured.emplace();
   measured.median = {1};
   measured.rounds = {{1}};
-  measured.verification.passed = true;
+  measured.verification.emplace().passed = true;
   return result;
 }
 
