@@ -63,7 +63,8 @@ std::vector<std::uint16_t> Witnesses::blocks(const AxisDigits& digits) const {
 std::vector<AxisBlocks::Count> overlaps(std::span<const AxisReading::Place> blocks,
                                         std::span<const AxisReading::Place> others) {
   std::vector<AxisBlocks::Count> counts;
-  for (const auto& [block, least] : blocks) {
+  for (const AxisReading::Place& place : blocks) {
+    const Interval& block = place.within;
     AxisBlocks::Count& count = counts.emplace_back(AxisBlocks::Count{0, 0});
     const auto first = std::ranges::partition_point(
         others, [&](const AxisReading::Place& other) { return other.within.end <= block.begin; });
