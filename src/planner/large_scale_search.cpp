@@ -122,7 +122,8 @@ class LargeScaleSearch {
   }
 
   /// Adds plans to `cuts_` that are the best of a few candidates under one set of weights after
-  /// another. The first weights of all candidates are then nearly the last.
+  /// another. The first weights of all candidates are then nearly the last. Narrows `few_` to the
+  /// most promising candidates.
   void cut_among_few() {
     for (int looks = 0; looks < most_weights; ++looks) {
       table_.set_objective({hardest_weights(), hidden_, 0});
@@ -338,8 +339,8 @@ class LargeScaleSearch {
     return assignment;
   }
 
-  /// Fills `few_` with the candidates whose split is simple: at most two dimensions within the
-  /// innermost level, and at most two over the outer levels.
+  /// Fills `few_` with the candidates whose split is simple: at most three dimensions, those within
+  /// the innermost level and those over the outer levels together.
   void choose_few() {
     const auto dims = [](const Factors& factors) {
       return std::ranges::count_if(factors, [](int parts) { return parts > 1; });

@@ -202,7 +202,6 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
 }
 
 void DualBound::ascend() {
-  rough_ = !descended_;
   for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
     if (stops()) return;
     const int node = *place;
@@ -218,7 +217,6 @@ void DualBound::ascend() {
 
 void DualBound::descend() {
   if (stops()) return;
-  rough_ = !descended_;
   descended_ = true;
   for (const int node : order_) {
     if (stops()) return;
@@ -229,6 +227,7 @@ void DualBound::descend() {
     settle(node);
     lend_all(besides_of_low_[at(node)], false);
   }
+  rough_ = false;
 }
 
 std::size_t DualBound::most_survivors() const {

@@ -8,6 +8,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
+#include "model/base/transposed.hpp"
 
 namespace stratplan {
 
@@ -125,18 +126,6 @@ void fill_pair(const CostTable& table, int edge, const Survivors& survivors, Pro
     for (const int j : survivors[at(pair.to)])
       *cost++ = checked(row.empty() ? table.edge_cost(edge, i, j) : Seconds{row[at(j)]});
   }
-}
-
-/// The transpose of a row-major table.
-Entries transposed(const Entries& table, std::size_t rows, std::size_t columns) {
-  constexpr std::size_t side = 8;  // of a tile, whose rows stay in the first cache
-  Entries result(table.size());
-  for (std::size_t i = 0; i < rows; i += side)
-    for (std::size_t j = 0; j < columns; j += side)
-      for (std::size_t a = i; a < std::min(i + side, rows); ++a)
-        for (std::size_t b = j; b < std::min(j + side, columns); ++b)
-          result[b * rows + a] = table[a * columns + b];
-  return result;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/base/assert.hpp"
+#include "model/base/transposed.hpp"
 #include "model/network/limits.hpp"
 
 namespace stratplan::interop {
@@ -56,28 +57,13 @@ Turn inverse(const Turn& turn) {
   return back;
 }
 
-/// Returns a matrix of so many rows and columns with rows and columns exchanged. Goes block by
-/// block, because neighbours in a column lie in different lines of the cache.
-template <class Number>
-std::vector<Number> exchanged(const std::vector<Number>& from, std::size_t rows,
-                              std::size_t columns) {
-  constexpr std::size_t block = 64;
-  std::vector<Number> values(from.size());
-  for (std::size_t row = 0; row < rows; row += block)
-    for (std::size_t column = 0; column < columns; column += block)
-      for (std::size_t c = column; c < std::min(column + block, columns); ++c)
-        for (std::size_t r = row; r < std::min(row + block, rows); ++r)
-          values[c * rows + r] = from[r * columns + c];
-  return values;
-}
-
 /// Returns the elements of a tensor after the turn.
 template <class Number>
 std::vector<Number> turned(const std::vector<Number>& from, const Turn& turn) {
   const std::size_t rank = turn.extents.size();
   if (rank == 2)
-    return exchanged(from, static_cast<std::size_t>(turn.extents[0]),
-                     static_cast<std::size_t>(turn.extents[1]));
+    return stratplan::transposed(from, static_cast<std::size_t>(turn.extents[0]),
+                                 static_cast<std::size_t>(turn.extents[1]));
   Extents strides(rank, 1), extents, steps;
   for (std::size_t axis = rank; axis-- > 1;) strides[axis - 1] = strides[axis] * turn.extents[axis];
   for (const std::int64_t axis : turn.order) {

@@ -71,13 +71,10 @@ bool overlap(int a, int a_parts, int b, int b_parts) {
 /// Looks for ranks with nothing in common, among some groups that are spread over all ranks.
 Meeting meet_on_ranks(const AxisDigits& home, const AxisDigits& wanted, int innermost, int ranks) {
   constexpr int most_groups = 16;
-  constexpr double golden = 0.6180339887498949;
   const int homes = home.parts(), readers = wanted.parts(), groups = ranks / innermost;
   Meeting meeting = unknown;
   for (int look = 0; look < std::min(groups, most_groups); ++look) {
-    const double turn = look * golden;
-    const int group =
-        groups <= most_groups ? look : static_cast<int>((turn - std::floor(turn)) * groups);
+    const int group = groups <= most_groups ? look : spread_evenly(look, groups);
     const int first = group * innermost, end = first + innermost;
     for (int rank = first; rank < end; ++rank) {
       const int held = home.index_of(rank), read = wanted.index_of(rank);
@@ -98,6 +95,12 @@ Meeting meet_on_ranks(const AxisDigits& home, const AxisDigits& wanted, int inne
 }
 
 }  // namespace
+
+int spread_evenly(int look, int count) {
+  constexpr double golden = 0.6180339887498949;
+  const double turn = look * golden;
+  return static_cast<int>((turn - std::floor(turn)) * count);
+}
 
 int AxisDigits::index_of(int rank) const {
   int index = 0;

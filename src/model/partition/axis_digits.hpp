@@ -101,6 +101,9 @@ struct Meeting {
 inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All, false, true};
 /// The blocks overlap neither on the rank itself nor within its innermost group.
 inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart, false, true};
+/// Returns one of `count` numbers, from 0 on. Numbers of successive looks (at least 0) are spread
+/// evenly over all, as multiples of the golden ratio are, and agree with no digit.
+int spread_evenly(int look, int count);
 /// Compares two splits of one axis over `ranks` ranks. If their digits cannot be matched, as with 2
 /// times 3 parts and 3 times 2 parts, some ranks are looked at. What none of them shows is unknown.
 Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, int ranks);

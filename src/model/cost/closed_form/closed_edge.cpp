@@ -44,6 +44,11 @@ std::vector<float> copies(const std::vector<EndSpace::Kind>& kinds, int ranks) {
   return equal;
 }
 
+/// Whether witnesses need overlaps() of the blocks. Plain blocks have equal counts.
+bool counts_overlaps(const AxisReading::Along& along) {
+  return !along.plain && along.located == AxisReading::Along::Located::Exactly;
+}
+
 }  // namespace
 
 ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const GroupRates& groups,
@@ -85,11 +90,15 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const Grou
     for (const int parts : homes) table.home_places.push_back(readings[axis].home_places(parts));
     for (const int parts : wanted_parts)
       table.wanted_places.push_back(readings[axis].wanted_places(parts));
-    for (const auto& home_places : table.home_places)
-      for (const auto& wanted_places : table.wanted_places) {
-        table.reads.push_back(overlaps(wanted_places, home_places));
-        table.writes.push_back(overlaps(home_places, wanted_places));
-      }
+    table.reads.resize(table.along.size());
+    table.writes.resize(table.along.size());
+    for (std::size_t pair = 0; pair < table.along.size(); ++pair) {
+      if (!counts_overlaps(table.along[pair])) continue;
+      const auto& home_places = table.home_places[pair / wanted_parts.size()];
+      const auto& wanted_places = table.wanted_places[pair % wanted_parts.size()];
+      table.reads[pair] = overlaps(wanted_places, home_places);
+      table.writes[pair] = overlaps(home_places, wanted_places);
+    }
   }
 }
 
@@ -329,20 +338,19 @@ double ClosedEdge::witnessed(const EndSpace::End& home, const EndSpace::End& wan
     const Table& table = tables_[i];
     const std::size_t row = table.home_row[home.kind], column = table.wanted_column[wanted.kind];
     const AxisReading::Along& along = table.along[row + column];
-    using enum AxisReading::Along::Located;
-    if (along.located == Nowhere) return 0;
+    if (along.located == AxisReading::Along::Located::Nowhere) return 0;
     AxisBlocks& blocks = axes[i];
     if (!along.plain) {
       blocks.home = table.home_places[row / table.wanted_places.size()];
       blocks.wanted = table.wanted_places[column];
     }
-    blocks.exact = along.located == Exactly;
+    blocks.exact = along.located == AxisReading::Along::Located::Exactly;
     blocks.sizes = along.sizes;
     blocks.home_parts = home_.kinds[home.kind].parts[table.axis];
     blocks.wanted_parts = wanted_.kinds[wanted.kind].parts[table.axis];
     blocks.of_home = space_.witnessed(table.axis, home.digits[table.axis]);
     blocks.of_wanted = space_.witnessed(table.axis, wanted.digits[table.axis]);
-    if (!along.plain && blocks.exact) {
+    if (counts_overlaps(along)) {
       blocks.reads = table.reads[row + column];
       blocks.writes = table.writes[row + column];
     }

@@ -52,7 +52,8 @@ class ClosedEdge {
     std::vector<Met> met;  ///< filled only if `plain` is false
     /// by number of parts, in the order of rows and of columns; filled only if `plain` is false
     std::vector<std::vector<AxisReading::Place>> home_places, wanted_places;
-    std::vector<std::vector<AxisBlocks::Count>> reads, writes;  ///< in the order of `sizes`
+    std::vector<std::vector<AxisBlocks::Count>> reads,
+        writes;  ///< in the order of `sizes`; empty where witnesses do not need them
     /// indices into `met`, by the digits of the end in the table's name, then by those of the other
     std::vector<std::uint16_t> by_home, by_wanted;
   };

@@ -1,7 +1,6 @@
 #include "model/cost/closed_form/witnesses.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "model/base/index.hpp"
 
@@ -42,11 +41,8 @@ struct Received {
 
 Witnesses::Witnesses(int ranks, int innermost) : near_(innermost) {
   if (innermost > most_near) return;
-  // Multiples of the golden ratio are spread evenly, and agree with no digit.
-  constexpr double golden = 0.6180339887498949;
   for (int i = 1; i <= std::min(most_witnesses, ranks); ++i) {
-    const double turn = i * golden;
-    const int rank = static_cast<int>((turn - std::floor(turn)) * ranks);
+    const int rank = spread_evenly(i, ranks);
     first_of_group_.push_back(rank / innermost * innermost);
     places_.push_back(rank % innermost);
   }
