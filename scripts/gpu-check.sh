@@ -93,6 +93,19 @@ build() {
     cmake --build build/gpu --target stratplan test_cuda test_nccl_ranks
 }
 
+# Runs the tests in as many processes as half the cores, because each test compiles and checks
+# kernels on one core. Leaves out the sweep over the networks, which takes long and needs no device.
+tests() {
+  local shards=$(($(nproc) / 2)) shard failed=0 pids=()
+  ((shards > 0)) || shards=1
+  for ((shard = 0; shard < shards; ++shard)); do
+    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard build/gpu/test_cuda --gtest_filter='-*Sweep*' \
+      --gtest_output=json:"$out/tests_$shard.json" &
+    pids+=($!)
+  done
+  for shard in "${pids[@]}"; do wait "$shard" || failed=1; done
+  return $failed
+}
 # What is missing for jobs without a GPU (exit code 5) does not count.
 doctor() { $program doctor --json || [[ $? == 5 ]]; }
 # verify NETWORK RANKS BATCH [LAYOUT]: runs a plan and verifies it against an undivided run. The
@@ -152,7 +165,7 @@ unet3d 1 bf16"
 import json, sys
 machine = json.load(open(sys.argv[1]))
 device, provenance = machine["device"], machine["provenance"]
-for key in "flops_per_s", "fp16_flops_per_s", "bf16_flops_per_s", "bytes_per_s":
+for key in "flops_per_s", "fp16_flops_per_s", "bf16_flops_per_s", "bytes_per_s", "host_bytes_per_s":
     if key in device: print(f"{key}: {device[key]:.4g}")
 print(f"launch_seconds: {device['launch_seconds']:.3g}, step_overhead: {machine['step_overhead']['median_seconds']:.3g} s, {len(machine['kernels'])} kernels")
 for key in "clock_hz_highest", "clock_share_worst", "foreign_load_worst", "hidden":
@@ -179,13 +192,12 @@ pytorch() {
   done
   return $failed
 }
-export -f build doctor verify verify_kinds graphs measure predict pytorch
+export -f build tests doctor verify verify_kinds graphs measure predict pytorch
 
 run_part "device" 20 device.txt nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,ecc.mode.current,mig.mode.current --format=csv
 run_part "build" 300 build.log build
 run_part "what was built" 30 doctor.json doctor
-# Leaves out the sweep over the networks, which takes long and needs no device.
-run_part "tests" 150 tests.log build/gpu/test_cuda --gtest_filter='-*Sweep*' --gtest_output=json:"$out/tests.json"
+run_part "tests" 150 tests.log tests
 for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "resnet18 4 8 F4" "resnet18 4 8 C2 F2" "mesh128 4 2" "cosmoflow128 2 2"; do
   read -r network ranks batch layout <<<"$case"
   run_part "verify $case" 40 "verify_${case// /_}.log" verify "$network" "$ranks" "$batch" "$layout"

@@ -1,10 +1,13 @@
 #include "profile/device_profile.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 
 #include "model/base/error.hpp"
 #include "profile/kernel_profile.hpp"
 #include "profile/measure/probe.hpp"
+#include "profile/measure/sampler.hpp"
 #include "profile/measure/stream_clock.hpp"
 
 namespace stratplan {
@@ -42,6 +45,20 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
   for (Seconds* value : {&overhead.median, &overhead.p10, &overhead.p90})
     *value = std::max(*value / steps - kernel, Seconds{});
   return overhead;
+}
+
+/// Returns the rate of uploads from the host's pinned memory, as all ranks upload at once.
+double upload_rate(Backend& backend, const Team& team) {
+  constexpr Bytes bytes{64 << 20};
+  const DeviceMemory device = allocate(backend, bytes);
+  const auto release = [&](void* memory) { backend.release_host(memory); };
+  const std::unique_ptr<void, decltype(release)> host(backend.allocate_host(bytes), release);
+  std::memset(host.get(), 1, static_cast<std::size_t>(bytes.value));  // now its pages exist
+  StreamClock clock(backend);
+  const Measurement upload = sample(
+      clock, team, StoppingRule{}, true, [](int) {},
+      [&](int) { backend.upload(Stream::Compute, device.get(), host.get(), bytes); });
+  return static_cast<double>(bytes.value) / upload.median.value;
 }
 
 /// Kernels are tried from the smallest to the largest. Kernels that would take longer than this
@@ -116,6 +133,7 @@ DeviceProfile profile_device(Backend& backend, const Team& team) {
     for (Kernel& product : products) product.type = type;
     profile.math_flops_per_s[static_cast<std::size_t>(math)] = probe.best(products, flops);
   }
+  if (backend.device()) profile.host_bytes_per_s = upload_rate(backend, team);
   profile.step_overhead = measure_step_overhead(backend, team, profile.launch, RateProbe::rule);
   return profile;
 }
@@ -125,6 +143,7 @@ void describe_device(MachineProfile& machine, const DeviceProfile& profile,
   const auto info = backend.device();
   machine.device = {profile.flops_per_s, profile.bytes_per_s, profile.launch,
                     info ? info->memory : machine.device.memory};
+  machine.device.host_bytes_per_s = profile.host_bytes_per_s;
   machine.device.math_flops_per_s = profile.math_flops_per_s;
   machine.step_overhead = profile.step_overhead;
 }

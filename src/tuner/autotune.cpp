@@ -319,7 +319,7 @@ class Autotuning {
   void plan_now() {
     log_.phase(
         fmt::format("planning {} for {}", result_.network.name, counted(request_.ranks, "rank")));
-    result_.machine = read_machine("local", request_.ranks);
+    result_.machine = measuring_.known();
     result_.machine.unmeasured_workspace = measuring_.workspace();
     result_.machine.drift = drift_;
     result_.planning = plan(result_.network, request_.network, request_.ranks, result_.machine,

@@ -50,6 +50,17 @@ constexpr int threads_per_rank = 1;
 /// something new, so only a defect could reach this number.
 constexpr int most_turns = 12;
 
+/// Rates that no device of today exceeds, so that estimated times remain lower bounds (NVIDIA, B200
+/// data sheet: 80 TFLOPS in fp32, 1.1 PFLOPS in TF32, 2.25 PFLOPS in 16 bits, 8 TB/s). `memory`:
+/// the device's own, since the first plans must fit into it.
+DeviceRates fastest_device(Bytes memory) {
+  DeviceRates device{8e13, 8e12, {1e-6}, memory};
+  device.math_flops_per_s[static_cast<std::size_t>(Math::Tf32)] = 1.1e15;
+  for (const Math math : {Math::Fp16, Math::Bf16})
+    device.math_flops_per_s[static_cast<std::size_t>(math)] = 2.25e15;
+  return device;
+}
+
 std::filesystem::path scratch_file(const std::string& name) {
   return cache_folder() / fmt::format("{}-{}.json", name, getpid());
 }
@@ -144,14 +155,12 @@ std::vector<Program> Measuring::programs_of(const Network& network,
   return programs;
 }
 
-/// Returns the local profile. The profile counts as unmeasured if it was measured with another
-/// backend, device or transport.
 MachineProfile Measuring::known() const {
   MachineProfile machine = read_machine("local", ranks_, threads_per_rank);
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
       (device_ && machine.provenance.text("device") != device_->name)) {
-    machine.measured_ranks = 0;
-    if (device_) machine.device.memory = device_->memory;  // the first plans must fit into it
+    machine = estimate_local_machine();
+    if (device_) machine.device = fastest_device(device_->memory);
   }
   forget_other_transports(machine, ranks_ == 1           ? ""
                                    : uses_mpirun(ranks_) ? mpi_part().description
@@ -183,7 +192,7 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const std::string
   for (int turn = 1;; ++turn) {
     log.phase(
         fmt::format("planning {} for {} ranks (turn {})", network.name, measuring.ranks(), turn));
-    MachineProfile machine = read_machine("local", measuring.ranks(), threads_per_rank);
+    MachineProfile machine = measuring.known();
     machine.unmeasured_workspace = measuring.workspace();
     machine.drift = drift;
     machine.speeds = {};  // an optimistic estimate never hides a plan that is worth measuring

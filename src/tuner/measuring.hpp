@@ -28,6 +28,9 @@ class Measuring {
   /// Whether the user interrupted a measuring job.
   bool interrupted() const { return interrupted_; }
 
+  /// The local profile. If it was measured with another backend or device, it is as before the first
+  /// measurement; with another transport, it counts as unmeasured.
+  MachineProfile known() const;
   /// Adds to the local profile all measurements that the plans' programs need and the profile
   /// lacks. Returns whether any was missing.
   bool measure_missing(const Network& network, const std::vector<const Plan*>& plans);
@@ -46,7 +49,6 @@ class Measuring {
  private:
   std::vector<Program> programs_of(const Network& network,
                                    const std::vector<const Plan*>& plans) const;
-  MachineProfile known() const;
   void add(ProfileRequest request);
   void measure(const ProfileRequest& request, const std::filesystem::path& output);
 

@@ -79,6 +79,14 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   return {seconds + mapping, Tier::Calibrated, {}, correction->deviation};
 }
 
+OpCost cost_of(const LoadOp& load, const MachineProfile& machine) {
+  const Kernel copy = load_kernel(load);
+  const double rate = machine.device.host_bytes_per_s;
+  if (rate == 0 || machine.software.name != Software().name) return cost_of(copy, machine);
+  const double bytes = static_cast<double>(copy.operands().writes[0].bytes().value);
+  return {machine.device.launch + Seconds{bytes / rate}, Tier::Interpolated, {}};
+}
+
 Kernel load_kernel(const LoadOp& load) {
   const bool labels = load.what == LoadOp::What::Labels;
   Region all = whole(load.region.shape());
@@ -135,7 +143,7 @@ struct Pricing {
 
   OpCost operator()(const ComputeOp& compute) const { return cost_of(compute.kernel, machine); }
 
-  OpCost operator()(const LoadOp& load) const { return cost_of(load_kernel(load), machine); }
+  OpCost operator()(const LoadOp& load) const { return cost_of(load, machine); }
 
   OpCost operator()(const ExchangeOp& exchange) const {
     std::map<int, std::pair<Bytes, Bytes>> peers;  // by peer: bytes out, bytes in

@@ -22,7 +22,7 @@ struct OpCost {
 /// Where kernels were measured, they correct the estimates of their family
 /// (MachineProfile::speeds).
 ///   compute     the kernel's own measurement, else estimate_kernel
-///   load        the copy of the load's region into the device's memory (load_kernel)
+///   load        cost_of the LoadOp
 ///   exchange    if measured, the sum of exchange_cost over the partners, since all messages of a
 ///               rank pass through its one core; else the sum of estimate_exchange over the levels
 ///   collective  collective_cost (collective_cost.hpp)
@@ -33,6 +33,10 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine);
 /// The bytes of the kernel's result that the software maps anew in each step (Software::mapping).
 Bytes mapped_bytes(const Kernel& kernel, const MachineProfile& machine);
 
+/// The time to bring a load's region into the device's memory: at DeviceRates::host_bytes_per_s if
+/// stated, else as long as load_kernel(). Frameworks upload a batch while they compute the one
+/// before it, so to them host_bytes_per_s does not apply.
+OpCost cost_of(const LoadOp& load, const MachineProfile& machine);
 /// The copy kernel that stands for a load. The data source already holds the samples, and the load
 /// copies them unchanged.
 Kernel load_kernel(const LoadOp& load);

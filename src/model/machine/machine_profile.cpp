@@ -202,6 +202,7 @@ Json to_json(const DeviceRates& device) {
   json["bytes_per_s"] = device.bytes_per_s;
   json["launch_seconds"] = device.launch.value;
   json["memory_bytes"] = device.memory.value;
+  if (device.host_bytes_per_s > 0) json["host_bytes_per_s"] = device.host_bytes_per_s;
   if (device.units > 0) json["units"] = device.units;
   if (device.vector_width > 0) json["vector_width"] = device.vector_width;
   if (!device.generation.empty()) json["generation"] = device.generation;
@@ -213,6 +214,7 @@ DeviceRates device_from(const Json& json) {
                      json.at("bytes_per_s").get<double>(),
                      {json.at("launch_seconds").get<double>()},
                      {json.at("memory_bytes").get<std::int64_t>()}};
+  device.host_bytes_per_s = json.value("host_bytes_per_s", 0.0);
   device.units = json.value("units", 0);
   device.vector_width = json.value("vector_width", 0);
   for (std::size_t math = 1; math < math_count; ++math)

@@ -86,6 +86,9 @@ struct DeviceRates {
   double bytes_per_s = 0;  ///< memory bandwidth: attained, or the peak if `units` is stated
   Seconds launch{};        ///< least time of any kernel
   Bytes memory{};          ///< per rank
+  /// from pinned memory of the host to the device; 0: not stated, so a batch costs a copy within
+  /// the device's memory
+  double host_bytes_per_s = 0;
   /// number of multiprocessors, or of a processor's cores; 0: not stated, so estimates are plain
   /// rooflines
   int units = 0;

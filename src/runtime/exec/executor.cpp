@@ -260,7 +260,8 @@ void Executor::execute(const Op& op, Prepared& prepared, std::int64_t iteration)
   } else if (std::holds_alternative<LoadOp>(op.body)) {
     const std::span<const std::byte> host = contents(op, iteration);
     if (host.empty()) return;
-    backend_.upload(compute_stream, prepared.writes[0], host.data(), {std::ssize(host)});
+    const void* from = prepared.staged && data_.fixed() ? prepared.staged.get() : host.data();
+    backend_.upload(compute_stream, prepared.writes[0], from, {std::ssize(host)});
     backend_.synchronize(compute_stream);
   } else {
     communicate(op, prepared);

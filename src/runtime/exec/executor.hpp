@@ -133,7 +133,7 @@ class Executor {
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    HostMemory staged;                  ///< host copy of a replayed LoadOp's data
+    HostMemory staged;                  ///< pinned copy of a replayed LoadOp's data
     std::vector<PartOfExchange> parts;  ///< messages of an ExchangeOp, one part per transport
     Communicator* transport = nullptr;  ///< of a CollectiveOp
     Communicator::Group group = 0;      ///< of a CollectiveOp

@@ -83,14 +83,16 @@ class FusionFold : public PassSink {
   }
   bool again(const Pass& pass) const { return recomputed_ && makes_output_ && !pass.kept; }
 
-  void price(Phase phase, const Kernel& kernel, std::int64_t times) {
+  void add(Phase phase, const OpCost& cost, std::int64_t times) {
     if (times == 0) return;
-    const OpCost cost = cost_of(kernel, machine_);
     (phase == Phase::Forward    ? pieces_.forward
      : phase == Phase::Backward ? pieces_.backward
                                 : pieces_.update) += cost.seconds * static_cast<double>(times);
     pieces_.tier = std::max(pieces_.tier, cost.tier);
     pieces_.ops += times;
+  }
+  void price(Phase phase, const Kernel& kernel, std::int64_t times) {
+    if (times > 0) add(phase, cost_of(kernel, machine_), times);
   }
   void price(const Pass& pass, const Kernel& kernel, std::int64_t copies = 1) {
     price(phase_, kernel, times(pass) * copies);
@@ -103,7 +105,9 @@ class FusionFold : public PassSink {
     for (const Use& use : body.writes) averages_ |= use.role == Use::Role::Moments;
   }
   void take(const Pass& pass, const LoadPass& body) {
-    price(pass, load_kernel({body.what, body.region, {}, 0}));
+    const OpCost cost = cost_of(LoadOp{body.what, body.region, {}, 0}, machine_);
+    add(phase_, cost, times(pass));
+    if (again(pass)) add(Phase::Backward, cost, times(pass));
   }
   void take(const Pass& pass, const CollectivePass& body) {
     if (body.parts) copy_parts(pass, body);
