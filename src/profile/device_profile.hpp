@@ -17,8 +17,8 @@ struct DeviceProfile {
   /// compute in that type or has no device of its own.
   std::array<double, math_count> math_flops_per_s{};
   double host_bytes_per_s = 0;  ///< of uploads; 0 if the backend has no device of its own
-  Seconds launch{};           ///< time of a tiny kernel, taken as the least time of any kernel
-  Measurement step_overhead;  ///< executor time per op, beyond the kernel's own time
+  Seconds launch{};             ///< time of a tiny kernel, taken as the least time of any kernel
+  Measurement step_overhead;    ///< executor time per op, beyond the kernel's own time
 };
 
 /// Measures the values of a DeviceProfile. All ranks call this function and get the same result.

@@ -85,6 +85,7 @@ MachineProfile full_machine() {
   machine.one_way.points = {{{4}, measured(1.0 / 3)}};
   machine.both_ways.points = {{{4}, measured(2.0 / 3)}};
   machine.step_overhead = measured(1e-7);
+  machine.device.host_bytes_per_s = 2.5e10;
   machine.provenance.set("host", "here");
   return machine;
 }

@@ -65,6 +65,18 @@ TEST(KernelCost, LoadingIsACopy) {
   EXPECT_EQ(load_kernel(load).bytes().value, 2 * 2 * 5 * 7 * 4);
 }
 
+TEST(LoadCost, IsACopyUnlessTheDeviceHasMemoryOfItsOwn) {
+  LoadOp load;
+  load.region = whole({{2, 3, 1, 5, 7}});
+  MachineProfile machine = round_machine();
+  EXPECT_EQ(cost_of(load, machine).seconds, cost_of(load_kernel(load), machine).seconds);
+  machine.device.host_bytes_per_s = 1e6;
+  machine.device.launch = {1e-3};
+  EXPECT_DOUBLE_EQ(cost_of(load, machine).seconds.value, 1e-3 + 2 * 3 * 5 * 7 * 4 / 1e6);
+  machine.software.name = "pytorch-ddp";  // uploads a batch while it computes the one before
+  EXPECT_EQ(cost_of(load, machine).seconds, cost_of(load_kernel(load), machine).seconds);
+}
+
 TEST(ExchangeCost, TakesTheSymmetricPartFromBothWaysAndTheRestFromOneWay) {
   MachineProfile machine = round_machine();
   machine.one_way.points = {{{100}, measured(1)}, {{200}, measured(2)}};
