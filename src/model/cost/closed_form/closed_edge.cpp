@@ -467,11 +467,14 @@ class ClosedEdge::Passage {
     int kind = -1;  ///< here
   };
 
-  Apart cheapest_apart(int kind, double limit) const {
+  /// Adds to `least`, by group, lower bounds of the message by way of the groups that it looks at.
+  Apart cheapest_apart(int kind, double limit, std::vector<double>& least) const {
     Apart apart;
     for (const Group& group : groups_) {
       if (group.least >= std::min(apart.seconds, limit)) break;
-      const double seconds = group.least + prices(group.kind, kind).most() * edge_.passes_;
+      const EdgePrices of_kinds = prices(group.kind, kind);
+      least.push_back(group.least + of_kinds.least() * edge_.passes_);
+      const double seconds = group.least + of_kinds.most() * edge_.passes_;
       if (seconds < apart.seconds) apart = {seconds, group.kind};
     }
     return apart;
@@ -497,14 +500,17 @@ class ClosedEdge::Passage {
   }
 
   void reach(int kind) {
+    std::vector<double> by_group;
     const std::vector<double> bounds =
-        upper_bounds(kind, cheapest_apart(kind, highest_limit(kind)));
+        upper_bounds(kind, cheapest_apart(kind, highest_limit(kind), by_group));
     const double limit = std::ranges::max(bounds);
     std::vector<std::pair<double, int>> least_by_kind;
-    for (const Group& group : groups_) {
-      if (group.least >= limit) break;
-      const double least = group.least + prices(group.kind, kind).least() * edge_.passes_;
-      if (least < limit) least_by_kind.emplace_back(least, group.kind);
+    for (std::size_t i = 0; i < groups_.size() && groups_[i].least < limit; ++i) {
+      const double least =
+          i < by_group.size()
+              ? by_group[i]
+              : groups_[i].least + prices(groups_[i].kind, kind).least() * edge_.passes_;
+      if (least < limit) least_by_kind.emplace_back(least, groups_[i].kind);
     }
     std::sort(least_by_kind.begin(), least_by_kind.end());
     std::vector<Offer> offers;

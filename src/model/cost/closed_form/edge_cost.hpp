@@ -276,6 +276,8 @@ class EdgePrices {
   struct Direction {
     float seconds(const EdgeRates& rates, bool any_block, float common, float near_blocks,
                   float near_elements, const Scale& scale) const;
+    /// seconds() of any rank of which as much is near as can be.
+    float least_seconds(const EdgeRates& rates) const;
     Amount chosen, least;  ///< for the chosen rank, and the least for any rank
     float own;
   };
@@ -329,6 +331,16 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
                             own_elements * rates.own_element);
 }
 
+[[gnu::always_inline]] inline float EdgePrices::Direction::least_seconds(
+    const EdgeRates& rates) const {
+  constexpr float rounding = 1e-4F;
+  const float near = std::min(least.messages, static_cast<float>(rates.innermost)),
+              near_all = std::min(least.elements, least.most_near_elements),
+              seconds = least.far - near * rates.near_message - near_all * rates.near_element -
+                        rates.own_message - std::min(own, least.elements) * rates.own_element;
+  return least.messages <= 1 + rounding ? 0 : std::max(0.0F, seconds);
+}
+
 [[gnu::always_inline]] inline EdgePrices::EdgePrices(const EdgeRates& rates,
                                                      const GroupRates& groups,
                                                      const AxisReading::Sizes& of,
@@ -349,10 +361,7 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
       tiles_(of.tiles),
       copies_(copies) {
   const auto near = static_cast<float>(rates.innermost);
-  const auto least_of = [&](const Direction& one) {
-    return one.seconds(rates, true, 1, near, one.least.most_near_elements, {});
-  };
-  const float forward = least_of(forward_), backward = least_of(backward_);
+  const float forward = forward_.least_seconds(rates), backward = backward_.least_seconds(rates);
   least_ = rates.as_messages ? forward + backward
                              : std::min(forward, gathered(rates, groups, near)) +
                                    std::min(backward, summed(rates, groups, near, near));
