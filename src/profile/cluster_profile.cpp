@@ -8,10 +8,12 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/collective_cost.hpp"
+#include "model/machine/kernel_estimate.hpp"
 #include "model/machine/link_rates.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/link_profile.hpp"
 #include "profile/measure/link_profiler.hpp"
+#include "profile/overlap_profile.hpp"
 
 namespace stratplan {
 namespace {
@@ -175,6 +177,8 @@ std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int 
     if (std::vector<int> ranks = group_of(rank, layout.ranks, group.size, group.stride);
         ranks.size() > 1)
       groups.insert({Stream::Halo, std::move(ranks)});
+  if (layout.ranks > 1)
+    groups.insert({Stream::Gradient, group_of(rank, layout.ranks, layout.ranks, 1)});
   return {groups.begin(), groups.end()};
 }
 
@@ -215,10 +219,36 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
          {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
       machine.collectives[collective_key(op, DataType::F32, group, layout)] =
           profiler.collective(op, group);
+  if (progress) progress("gradient sums during kernels");
+  machine.hidden = measure_hidden(backend, team);
   machine.provenance = provenance;
   machine.provenance.set("backend", describe_backend(backend.name()));
   if (const auto info = backend.device()) machine.provenance.set("device", info->name);
   return machine;
+}
+
+void add_speeds(MachineProfile& machine, const std::vector<Kernel>& kernels, Backend& backend,
+                const Team& team, const Progress& progress) {
+  const KernelProfile measured = profile_kernels(kernels, backend, team, progress);
+  for (const Kernel& kernel : kernels)
+    machine.speeds.add(kernel, measured.kernels.at(kernel.key()).median,
+                       estimate_kernel(kernel, machine.device));
+}
+
+Seconds expected_time(const ClusterLayout& layout, Bytes largest) {
+  constexpr Seconds device{5};
+  constexpr std::size_t operations = 3;  // collectives of each group
+  double sizes = 1;                      // of a table: each is four times the one before
+  for (Bytes bytes{4}; bytes < largest; bytes = bytes * 4) ++sizes;
+  const std::size_t one_way = layout.nodes() > 1 && layout.ranks_per_node > 1 ? 2 : 1;
+  const std::size_t tables =
+      one_way + exchange_patterns(layout).size() + operations * group_layouts(layout).size();
+  return device + cluster_rule.patience * (sizes * static_cast<double>(tables));
+}
+
+Seconds expected_time(std::size_t kernels) {
+  constexpr Seconds choices{0.3};  // trials of a few implementations
+  return (choices + kernel_rule.patience * kernel_visits) * static_cast<double>(kernels);
 }
 
 }  // namespace stratplan

@@ -9,6 +9,7 @@
 // `ranks_per_node` consecutive ranks count as a node.
 #include "model/cost/collective_cost.hpp"
 #include "model/machine/machine_profile.hpp"
+#include "profile/kernel_profile.hpp"
 #include "profile/profile.hpp"
 
 namespace stratplan {
@@ -64,6 +65,18 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
                                const Team& team, const MachineProfile& base,
                                const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress);
+
+/// Measures kernels on all ranks at once, and adds what they take relative to their estimates to
+/// MachineProfile::speeds. The kernels' own times are not kept, because plans for other numbers of
+/// ranks have other kernels. All ranks call this function with the same kernels.
+void add_speeds(MachineProfile& machine, const std::vector<Kernel>& kernels, Backend& backend,
+                const Team& team, const Progress& progress);
+
+/// Returns about how long profile_cluster() takes, from the number of its tables and the patience
+/// of their stopping rule.
+Seconds expected_time(const ClusterLayout& layout, Bytes largest);
+/// Returns about how long add_speeds() takes for this many kernels.
+Seconds expected_time(std::size_t kernels);
 
 /// Returns the groups that hold `rank` and whose collectives profile_cluster() measures.
 std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int rank);

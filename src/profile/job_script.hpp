@@ -1,6 +1,7 @@
 #pragma once
 // The script with which a batch system measures the links of a cluster (cluster_profile).
 #include <string>
+#include <vector>
 
 namespace stratplan {
 
@@ -16,6 +17,8 @@ struct BatchJob {
   /// Backend of the ranks. With "cuda", each rank has a device, and links between devices are
   /// measured. If the name is empty, the program chooses the backend.
   std::string backend{};
+  /// a network whose kernels are measured too, with its options; may be empty
+  std::vector<std::string> network{};
 };
 
 /// Returns the script. Program, output and backend are quoted, so that the ranks get them

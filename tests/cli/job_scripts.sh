@@ -13,7 +13,7 @@ export words=$scratch/words
 runs() {
   local called=$program
   program=$2
-  expect 0 "" sp profile --job "$1" -o "$3"
+  expect 0 "node hours" sp profile --job "$1" -o "$3"
   program=$called
   rm -rf "$words" "$scratch/here" && mkdir "$scratch/here"
   (cd "$scratch/here" && PATH=$scratch/bin:$PATH bash "$scratch/stdout")

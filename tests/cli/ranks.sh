@@ -39,6 +39,11 @@ expect 0 "" mpirun -n 4 "$program" profile --links --ranks-per-node 2 --largest 
 check "collectives of one rank per node" grep -q '"all_reduce f32 2x1"' "$scratch/links.json"
 check "pairs across nodes" grep -q '"2 pairs per node across"' "$scratch/links.json"
 expect 0 "" sp plan "$data/small.json" -n 4 -m "$scratch/links.json"
+# A few nodes are measured with a network's kernels, and the plan is for many.
+expect 0 "about .* s on 2 nodes, .* node hours; then kernels" mpirun -n 2 "$program" profile tiny -b 8 --links --cluster-nodes 32 --largest 64KiB -o "$scratch/cluster.json"
+expect 0 "" sp plan tiny -m "$scratch/cluster.json" -n 32 -b 64 -o "$scratch/many.json"
+check "families correct the estimates" grep -q kernel_speeds "$scratch/cluster.json"
+check "no kernel is kept" python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))["kernels"]))' "$scratch/cluster.json"
 expect 2 "--links needs ranks" sp profile --links -o "$scratch/links.json"
 expect 2 "needs --output" mpirun -q -n 2 "$program" profile --links
 finish

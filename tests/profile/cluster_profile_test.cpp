@@ -130,6 +130,23 @@ TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
                      HasSubstr("flux run --nodes=8 --ntasks=32 --exclusive "), HasSubstr(command)));
 }
 
+TEST(JobScript, MeasuresTheKernelsOfANetworkToo) {
+  BatchJob job{BatchSystem::Slurm, 8, 4, 20, "stratplan", "cluster.json"};
+  job.network = {"resnet50", "-b", "256"};
+  EXPECT_THAT(job_script(job),
+              testing::EndsWith("srun stratplan profile resnet50 -b 256 --links --ranks-per-node 4 "
+                                "-o cluster.json\n"));
+}
+
+TEST(ClusterTime, GrowsWithTheTables) {
+  const Bytes largest{4 << 20};
+  const Seconds two = expected_time({2, 1}, largest), many = expected_time({32, 4}, largest);
+  EXPECT_GT(two.value, 5);
+  EXPECT_GT(many.value, two.value * 1.5);
+  EXPECT_LT(many.value, 60);
+  EXPECT_GT(expected_time({32, 4}, largest * 64).value, many.value);
+}
+
 TEST(JobScript, WordsStayWordsAndDirectivesStayOurs) {
   for (const BatchSystem system : {BatchSystem::Slurm, BatchSystem::Lsf, BatchSystem::Flux}) {
     BatchJob job{system, 2, 1, 30, "/opt/it's $(here)/stratplan", "`a`; b.json", "cuda:$c"};

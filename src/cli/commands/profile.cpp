@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <map>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -15,10 +16,13 @@
 #include "model/base/json/json.hpp"
 #include "model/base/system/this_machine.hpp"
 #include "model/machine/software.hpp"
+#include "planner/baselines.hpp"
+#include "planner/prediction.hpp"
 #include "profile/cluster_profile.hpp"
 #include "profile/job_script.hpp"
 #include "session/rank_device.hpp"
 #include "session/training.hpp"
+#include "tuner/deciding.hpp"
 #include "tuner/measuring.hpp"
 
 namespace stratplan {
@@ -36,6 +40,7 @@ struct ProfileOptions {
   bool links = false;
   std::string largest = "4MiB";
   BatchJob job;
+  int cluster_nodes = 0;  ///< 0: those that are measured
   std::string batch_system;
   bool json = false;
 };
@@ -110,19 +115,61 @@ void profile_network(const ProfileOptions& options) {
   }
 }
 
-/// Runs one rank of the job that measures a cluster's links.
+/// The kernels of each family in which the network's baselines spend most time on these ranks.
+std::vector<Kernel> leading_kernels(const ProfileOptions& options, int ranks,
+                                    const MachineProfile& machine) {
+  const Network network = options.network.read();
+  Execution execution;
+  execution.precision = options.precision.precision();
+  std::vector<Program> programs;
+  for (const Baseline& baseline :
+       baselines(network, ranks, machine, execution, [](const Plan&) { return true; }))
+    if (baseline.plan) programs.push_back(programs_of(*baseline.plan, network).front());
+  std::map<std::string, Kernel> kernels;
+  for (const Program& program : programs)
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
+        kernels.emplace(compute->kernel.key(), compute->kernel);
+  std::vector<Kernel> all;
+  for (const auto& [key, kernel] : kernels) all.push_back(kernel);
+  return representatives(programs, all, machine);
+}
+
+/// About how long the job takes, and what that is in node hours.
+std::string cost_of_job(Seconds seconds, int nodes) {
+  return fmt::format("about {} on {}, {:.2g} node hours", duration(seconds), counted(nodes, "node"),
+                     nodes * seconds.value / 3600);
+}
+
+/// Runs one rank of the job that measures a cluster's links, and a network's kernels if one is
+/// given.
 void measure_links(const ProfileOptions& options, const CommandLine& command_line,
                    Communicator& communicator) {
   Console console;
-  console.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
+  const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
+  const Bytes largest = parse_bytes(options.largest);
+  const bool kernels_too = !options.network.source.empty();
+  console.phase(fmt::format("measuring the links between {}: {}{}",
+                            counted(communicator.size(), "rank"),
+                            cost_of_job(expected_time(layout, largest), layout.nodes()),
+                            kernels_too ? "; then kernels" : ""));
   MachineProfile base = read_machine("local");
   base.name = this_machine();
-  const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
   RankDevice device({.backend = options.backend}, 1, communicator, {}, console);
   const Team team(communicator, device.transports(groups_to_measure(layout, communicator.rank())));
-  const MachineProfile machine = profile_cluster(
-      layout, parse_bytes(options.largest), device.backend(), team, base,
-      provenance_of(device, command_line), [&](const std::string& what) { console.update(what); });
+  MachineProfile machine = profile_cluster(layout, largest, device.backend(), team, base,
+                                           provenance_of(device, command_line),
+                                           [&](const std::string& what) { console.update(what); });
+  if (kernels_too) {
+    const std::vector<Kernel> kernels = leading_kernels(options, layout.ranks, machine);
+    console.phase(fmt::format("measuring {}: {}", counted(std::ssize(kernels), "kernel"),
+                              cost_of_job(expected_time(kernels.size()), layout.nodes())));
+    add_speeds(machine, kernels, device.backend(), team,
+               [&](std::size_t done, std::size_t total, const std::string& what) {
+                 console.update(fmt::format("{} of {}, {}", done, total, what));
+               });
+  }
+  if (options.cluster_nodes > 0) machine.levels.front().ranks = options.cluster_nodes;
   if (communicator.rank() == 0) {
     write_document(options.output, "machine", to_json(machine));
     if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
@@ -138,6 +185,25 @@ void write_job(const ProfileOptions& options, const CommandLine& command_line) {
   job.program = command_line.front();
   if (!options.output.empty()) job.output = options.output;
   if (is_cuda(options.backend)) job.backend = options.backend;
+  if (const NetworkOptions& network = options.network; !network.source.empty()) {
+    network.read();  // the job must not be the first to find it wrong
+    job.network = {network.source};
+    if (network.batch > 0)
+      job.network.insert(job.network.end(), {"-b", std::to_string(network.batch)});
+    if (!network.input_size.empty())
+      job.network.insert(job.network.end(), {"--input-size", network.input_size});
+    job.network.insert(job.network.end(), {"--precision", options.precision.activations});
+  }
+  if (options.cluster_nodes > 0)
+    job.network.insert(job.network.end(),
+                       {"--cluster-nodes", std::to_string(options.cluster_nodes)});
+  const Seconds links = expected_time({job.nodes * job.ranks_per_node, job.ranks_per_node},
+                                      parse_bytes(options.largest)),
+                limit{60.0 * job.minutes};
+  Console().note(fmt::format("the links take {}{}; the job's limit of {} allows {:.2g} node hours",
+                             cost_of_job(links, job.nodes),
+                             job.network.empty() ? "" : ", and kernels of a network as much again",
+                             duration(limit), job.nodes * limit.value / 3600));
   fmt::print("{}", job_script(job));
 }
 
@@ -193,8 +259,9 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
   command
       ->add_option(
           "--job", options->batch_system,
-          "print the script of a batch job that measures a cluster's links, for slurm, lsf "
-          "or flux; nothing is measured now")
+          "print the script of a batch job that measures a cluster's links (and kernels of "
+          "NETWORK), "
+          "for slurm, lsf or flux, and say how many node hours it takes; nothing is measured now")
       ->check(CLI::IsMember({"slurm", "lsf", "flux"}));
   command->add_option("--nodes", options->job.nodes, "with --job: number of nodes")
       ->check(positive())
@@ -206,13 +273,21 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
       ->check(positive())
       ->capture_default_str();
   command
+      ->add_option(
+          "--cluster-nodes", options->cluster_nodes,
+          "with --job and --links: nodes that the whole cluster has, so that plans may use "
+          "more of them than were measured; default: the measured ones")
+      ->check(positive());
+  command
       ->add_option("--minutes", options->job.minutes,
                    "with --job: time limit of the job in minutes")
       ->check(positive())
       ->capture_default_str();
-  command->add_flag("--links", options->links,
-                    "measure messages within and across nodes, and collectives, and write the "
-                    "machine profile to --output; only under mpirun or srun");
+  command->add_flag(
+      "--links", options->links,
+      "measure messages within and across nodes, collectives and, if NETWORK is given, a "
+      "few kernels of each family, and write the machine profile to --output; only "
+      "under mpirun or srun");
   command
       ->add_option("--largest", options->largest,
                    "with --links: the most data that a rank sends in one measured operation")
@@ -223,6 +298,8 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
       "  stratplan profile resnet50 -n 1 -b 128 --backend cuda --precision bf16 --name my_gpu -o "
       "my_gpu.json\n"
       "  stratplan profile --job slurm --nodes 8 --ranks-per-node 4 -o cluster.json > profile.sh\n"
+      "  stratplan profile resnet50 -b 1024 --job slurm --nodes 2 --ranks-per-node 4 "
+      "--cluster-nodes 128 -o cluster.json > profile.sh\n"
       "  mpirun -n 4 stratplan profile --links --ranks-per-node 2 -o links.json");
   command->callback([options, &command_line] { profile(*options, command_line); });
 }

@@ -52,6 +52,13 @@ std::string counted(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string duration(Seconds seconds) {
+  constexpr double minute = 60, hour = 60 * minute;
+  if (seconds.value < 2 * minute) return fmt::format("{:.0f} s", seconds.value);
+  if (seconds.value < 2 * hour) return fmt::format("{:.0f} min", seconds.value / minute);
+  return fmt::format("{:.1f} h", seconds.value / hour);
+}
+
 std::string first_of(const std::vector<std::string>& names) {
   constexpr std::size_t most = 5;
   std::string text;

@@ -5,6 +5,21 @@
 namespace stratplan {
 namespace {
 
+TEST(Duration, HasTheUnitInWhichPeopleWait) {
+  struct Row {
+    double seconds;
+    const char* text;
+  };
+  for (const Row& row : {Row{0.4, "0 s"},
+                         {40, "40 s"},
+                         {119, "119 s"},
+                         {121, "2 min"},
+                         {1800, "30 min"},
+                         {7200, "2.0 h"},
+                         {12600, "3.5 h"}})
+    EXPECT_EQ(duration({row.seconds}), row.text);
+}
+
 TEST(Text, Milliseconds) {
   struct Row {
     double seconds;
