@@ -28,8 +28,8 @@ class Measuring {
   /// Whether the user interrupted a measuring job.
   bool interrupted() const { return interrupted_; }
 
-  /// The local profile. If it was measured with another backend or device, it is as before the first
-  /// measurement; with another transport, it counts as unmeasured.
+  /// The local profile. If it was measured with another backend or device, it is as before the
+  /// first measurement; with another transport, it counts as unmeasured.
   MachineProfile known() const;
   /// Adds to the local profile all measurements that the plans' programs need and the profile
   /// lacks. Returns whether any was missing.
