@@ -21,7 +21,7 @@ using Factors = ProcessGrid::Factors;
 using Assignment = std::vector<int>;
 
 /// The search ends when the gap is at most good_enough, or after most_weights sets of weights.
-constexpr double good_enough = 0.005;
+constexpr double good_enough = 0.002;
 constexpr int most_weights = 16;
 
 class LargeScaleSearch {
