@@ -140,10 +140,9 @@ def least_cost(costs, edges, texts):
     total = 0.0
     while unary:
         v = min(unary, key=lambda node: (len(around[node]), node))
-        own, tables = unary.pop(v), around.pop(v)
+        own = unary.pop(v)  # the columns of each table are the candidates of v
+        tables = {other: around[other].pop(v) for other in around.pop(v)}
         assert len(tables) <= 2, f"node {v} has {len(tables)} neighbours"
-        for other in tables:
-            del around[other][v]
         if not tables:
             total += own.min()
         elif len(tables) == 1:
