@@ -24,7 +24,14 @@ import subprocess
 import sys
 import time
 
-CASES = ["resnet50:8", "mesh128:2", "alexnet:16", "cosmoflow128:1", "resnet18:8", "unet3d:2:64,64,64"]
+CASES = [
+    "resnet50:8",
+    "mesh128:2",
+    "alexnet:16",
+    "cosmoflow128:1",
+    "resnet18:8",
+    "unet3d:2:64,64,64",
+]
 LIMIT = 1.03
 
 
