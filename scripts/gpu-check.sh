@@ -106,6 +106,7 @@ tests() {
   for shard in "${pids[@]}"; do wait "$shard" || failed=1; done
   return $failed
 }
+
 # What is missing for jobs without a GPU (exit code 5) does not count.
 doctor() { $program doctor --json || [[ $? == 5 ]]; }
 # verify NETWORK RANKS BATCH [LAYOUT]: runs a plan and verifies it against an undivided run. The

@@ -6,25 +6,25 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-shares=()
-# stage NAME MINUTES COMMAND...: runs the command, and notes how long it takes. MINUTES: about how
-# long it may take, as text.
+shares=
+# stage NAME EXPECTED COMMAND...: runs the command, and notes how long it takes. EXPECTED: text that
+# says how long it may take.
 stage() {
-  local name=$1 minutes=$2 began=$SECONDS
+  local name=$1 expected=$2 began=$SECONDS
   shift 2
-  printf '\n== %s: %s; %d s since the start\n' "$name" "$minutes" "$SECONDS" >&2
+  printf '\n== %s: %s; %d s since the start\n' "$name" "$expected" "$SECONDS" >&2
   "$@"
-  shares+=("$name $((SECONDS - began)) s")
+  shares+="$name $((SECONDS - began)) s; "
 }
 build() { { cmake --preset release && cmake --build --preset release --target stratplan; } >&2; }
 autotune() { build/release/stratplan autotune resnet50 --ranks 2 --batch 8 -o results/resnet50 "$@"; }
 
 mkdir -p results
 stage "1 of 3, packages" "about 2 minutes, none if they are installed" scripts/install_packages.sh
-stage "2 of 3, build" "about $((600 / $(nproc) / 60 + 1)) minutes on $(nproc) cores" build
+stage "2 of 3, build" "about $((10 / $(nproc) + 1)) minutes on $(nproc) cores" build
 stage "3 of 3, answer" "at most 3 minutes" autotune "$@"
 
-printf '\n%s\n' "$(IFS=';'; echo "${shares[*]}" | sed 's/;/; /g'): $SECONDS s in all" >&2
+printf '\n%s%d s in all\n' "$shares" "$SECONDS" >&2
 cat >&2 <<'MESSAGE'
 
 The report is results/resnet50/report.md. For your own network, write a file like

@@ -121,6 +121,19 @@ Training OptimizerOptions::training(const Training& otherwise) const {
   return training;
 }
 
+std::vector<std::string> OptimizerOptions::words() const {
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--optimizer", optimizer);
+  add("--momentum", momentum ? fmt::format("{}", *momentum) : "");
+  if (nesterov) words.emplace_back("--nesterov");
+  for (const std::string& group : groups) add("--group", group);
+  add("--accumulate", accumulate > 0 ? std::to_string(accumulate) : "");
+  return words;
+}
+
 void RateOptions::add(CLI::App& command) {
   const auto from_zero = [](CLI::Option* option) {
     option->check(non_negative())->capture_default_str()->group("Training");

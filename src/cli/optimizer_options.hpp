@@ -23,6 +23,8 @@ struct OptimizerOptions {
   /// Returns `otherwise` with the given options in place. Throws UsageError if the options
   /// contradict each other. Groups replace all groups of `otherwise`.
   Training training(const Training& otherwise = {}) const;
+  /// The words of a command line that give these options.
+  std::vector<std::string> words() const;
 };
 
 /// Options that only a run needs: the learning rate, its schedule, and the optimizer's

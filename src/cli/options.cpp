@@ -124,6 +124,19 @@ NetworkOverrides NetworkOptions::overrides() const {
   return result;
 }
 
+std::vector<std::string> NetworkOptions::words() const {
+  std::vector<std::string> words{source};
+  const auto add = [&](const std::string& option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--batch", batch > 0 ? std::to_string(batch) : "");
+  add("--input-size", input_size);
+  add("--statistics", statistics);
+  for (const std::string& pattern : freeze) add("--freeze", pattern);
+  for (const std::string& word : optimizer.words()) words.push_back(word);
+  return words;
+}
+
 Network NetworkOptions::read(bool accepts_opaque) const {
   NetworkOverrides wanted = overrides();
   wanted.accepts_opaque = accepts_opaque;

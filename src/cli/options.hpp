@@ -28,6 +28,8 @@ struct NetworkOptions {
   /// Returns the option NETWORK, which is required.
   CLI::Option* add(CLI::App& command);
   NetworkOverrides overrides() const;
+  /// The words of a command line that give these options, the network first.
+  std::vector<std::string> words() const;
   /// Reads the network. Prints a note for each decision that was made in converting a file of
   /// another format, for example ONNX.
   /// `accepts_opaque`: see NetworkOverrides.

@@ -8,7 +8,6 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/collective_cost.hpp"
-#include "model/machine/kernel_estimate.hpp"
 #include "model/machine/link_rates.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/link_profile.hpp"
@@ -229,10 +228,7 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
 
 void add_speeds(MachineProfile& machine, const std::vector<Kernel>& kernels, Backend& backend,
                 const Team& team, const Progress& progress) {
-  const KernelProfile measured = profile_kernels(kernels, backend, team, progress);
-  for (const Kernel& kernel : kernels)
-    machine.speeds.add(kernel, measured.kernels.at(kernel.key()).median,
-                       estimate_kernel(kernel, machine.device));
+  learn_speeds(machine, kernels, profile_kernels(kernels, backend, team, progress));
 }
 
 Seconds expected_time(const ClusterLayout& layout, Bytes largest) {

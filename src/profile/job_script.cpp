@@ -20,7 +20,7 @@ std::string rank_command(const BatchJob& request) {
                                  std::to_string(request.ranks_per_node),
                                  "-o",
                                  request.output};
-  words.insert(words.begin() + 2, request.network.begin(), request.network.end());
+  words.insert(words.begin() + 2, request.arguments.begin(), request.arguments.end());
   if (!request.backend.empty()) words.insert(words.end(), {"--backend", request.backend});
   return shell_line(words);
 }

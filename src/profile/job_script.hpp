@@ -17,8 +17,8 @@ struct BatchJob {
   /// Backend of the ranks. With "cuda", each rank has a device, and links between devices are
   /// measured. If the name is empty, the program chooses the backend.
   std::string backend{};
-  /// a network whose kernels are measured too, with its options; may be empty
-  std::vector<std::string> network{};
+  /// further arguments: a network whose kernels are measured too, and options
+  std::vector<std::string> arguments{};
 };
 
 /// Returns the script. Program, output and backend are quoted, so that the ranks get them

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "model/base/error.hpp"
+#include "model/machine/kernel_estimate.hpp"
 #include "profile/measure/load_guard.hpp"
 #include "profile/measure/stream_clock.hpp"
 
@@ -190,6 +191,15 @@ KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backe
   for (std::size_t visit = 0; visit < kernel_visits; ++visit)
     for (std::size_t begin = 0; begin < kernels.size();) begin = visits.visit(begin);
   return visits.summary();
+}
+
+void learn_speeds(MachineProfile& machine, const std::vector<Kernel>& kernels,
+                  const KernelProfile& measured) {
+  for (const Kernel& kernel : kernels) {
+    const Measurement& measurement = measured.kernels.at(kernel.key());
+    machine.speeds.add(kernel, measurement.median / measurement.drift,
+                       estimate_kernel(kernel, machine.device));
+  }
 }
 
 }  // namespace stratplan

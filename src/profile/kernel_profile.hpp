@@ -48,6 +48,10 @@ inline constexpr StoppingRule kernel_rule{.least_samples = 3,
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend,
                               const Team& team, const Progress& progress);
 
+/// Adds to MachineProfile::speeds what the kernels take relative to their estimates.
+void learn_speeds(MachineProfile& machine, const std::vector<Kernel>& kernels,
+                  const KernelProfile& measured);
+
 /// The samples of one kernel in seconds, by rank, with the implementation that was measured and its
 /// scratch memory.
 struct KernelSamples {

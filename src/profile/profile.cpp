@@ -6,7 +6,6 @@
 #include <set>
 
 #include "model/base/error.hpp"
-#include "model/machine/kernel_estimate.hpp"
 #include "model/machine/link_rates.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/interference_profile.hpp"
@@ -117,11 +116,7 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
     machine.kernels[key] = measurement;
   }
   if (anew) raise_rates(machine.device, request.kernels, kernels.kernels);
-  for (const Kernel& kernel : request.kernels) {
-    const Measurement& measured = kernels.kernels.at(kernel.key());
-    machine.speeds.add(kernel, measured.median / measured.drift,
-                       estimate_kernel(kernel, machine.device));
-  }
+  learn_speeds(machine, request.kernels, kernels);
   if (progress) progress(total, total, "done");
 
   machine.provenance = provenance;

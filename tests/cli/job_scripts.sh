@@ -39,4 +39,7 @@ for system in slurm lsf flux; do
     check "$system: no script" test ! -s "$scratch/stdout"
   done
 done
+# A job is for the network as the options make it.
+expect 0 "the network's kernels" sp profile resnet18 -b 64 --input-size 64,64 --statistics local --freeze 'conv1*' --optimizer adam --job slurm -o cluster.json
+check "all options are passed on" grep -qF -- "profile resnet18 --batch 64 --input-size 64,64 --statistics local --freeze 'conv1*' --optimizer adam --precision fp32 --links" "$scratch/stdout"
 finish

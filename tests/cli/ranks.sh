@@ -44,6 +44,7 @@ expect 0 "about .* s on 2 nodes, .* node hours; then kernels" mpirun -n 2 "$prog
 expect 0 "" sp plan tiny -m "$scratch/cluster.json" -n 32 -b 64 -o "$scratch/many.json"
 check "families correct the estimates" grep -q kernel_speeds "$scratch/cluster.json"
 check "no kernel is kept" python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))["kernels"]))' "$scratch/cluster.json"
+expect 2 "--cluster-nodes needs links between at least 2 nodes" sp profile --job slurm --nodes 1 --cluster-nodes 8
 expect 2 "--links needs ranks" sp profile --links -o "$scratch/links.json"
 expect 2 "needs --output" mpirun -q -n 2 "$program" profile --links
 finish

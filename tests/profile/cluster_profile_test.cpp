@@ -132,7 +132,7 @@ TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
 
 TEST(JobScript, MeasuresTheKernelsOfANetworkToo) {
   BatchJob job{BatchSystem::Slurm, 8, 4, 20, "stratplan", "cluster.json"};
-  job.network = {"resnet50", "-b", "256"};
+  job.arguments = {"resnet50", "-b", "256"};
   EXPECT_THAT(job_script(job),
               testing::EndsWith("srun stratplan profile resnet50 -b 256 --links --ranks-per-node 4 "
                                 "-o cluster.json\n"));

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <map>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -124,15 +123,15 @@ std::vector<Kernel> leading_kernels(const ProfileOptions& options, int ranks,
   std::vector<Program> programs;
   for (const Baseline& baseline :
        baselines(network, ranks, machine, execution, [](const Plan&) { return true; }))
-    if (baseline.plan) programs.push_back(programs_of(*baseline.plan, network).front());
-  std::map<std::string, Kernel> kernels;
-  for (const Program& program : programs)
-    for (const Op& op : program.ops)
-      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
-        kernels.emplace(compute->kernel.key(), compute->kernel);
-  std::vector<Kernel> all;
-  for (const auto& [key, kernel] : kernels) all.push_back(kernel);
-  return representatives(programs, all, machine);
+    if (baseline.plan)
+      programs.emplace_back(programs_of(*baseline.plan, network).front()).ranks = ranks;
+  return representatives(programs, missing(programs, machine).kernels, machine);
+}
+
+/// Refuses a number of nodes for a layout whose outermost level is not that of nodes.
+void check_nodes(const ProfileOptions& options, const ClusterLayout& layout) {
+  if (options.cluster_nodes > 0 && layout.nodes() < 2)
+    throw UsageError("--cluster-nodes needs links between at least 2 nodes");
 }
 
 /// About how long the job takes, and what that is in node hours.
@@ -147,6 +146,7 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
                    Communicator& communicator) {
   Console console;
   const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
+  check_nodes(options, layout);
   const Bytes largest = parse_bytes(options.largest);
   const bool kernels_too = !options.network.source.empty();
   console.phase(fmt::format("measuring the links between {}: {}{}",
@@ -185,25 +185,23 @@ void write_job(const ProfileOptions& options, const CommandLine& command_line) {
   job.program = command_line.front();
   if (!options.output.empty()) job.output = options.output;
   if (is_cuda(options.backend)) job.backend = options.backend;
-  if (const NetworkOptions& network = options.network; !network.source.empty()) {
-    network.read();  // the job must not be the first to find it wrong
-    job.network = {network.source};
-    if (network.batch > 0)
-      job.network.insert(job.network.end(), {"-b", std::to_string(network.batch)});
-    if (!network.input_size.empty())
-      job.network.insert(job.network.end(), {"--input-size", network.input_size});
-    job.network.insert(job.network.end(), {"--precision", options.precision.activations});
+  const ClusterLayout layout{job.nodes * job.ranks_per_node, job.ranks_per_node};
+  check_nodes(options, layout);
+  const bool kernels_too = !options.network.source.empty();
+  if (kernels_too) {
+    options.network.read();  // the job must not be the first to find it wrong
+    job.arguments = options.network.words();
+    job.arguments.insert(job.arguments.end(), {"--precision", options.precision.activations});
   }
   if (options.cluster_nodes > 0)
-    job.network.insert(job.network.end(),
-                       {"--cluster-nodes", std::to_string(options.cluster_nodes)});
-  const Seconds links = expected_time({job.nodes * job.ranks_per_node, job.ranks_per_node},
-                                      parse_bytes(options.largest)),
-                limit{60.0 * job.minutes};
-  Console().note(fmt::format("the links take {}{}; the job's limit of {} allows {:.2g} node hours",
-                             cost_of_job(links, job.nodes),
-                             job.network.empty() ? "" : ", and kernels of a network as much again",
-                             duration(limit), job.nodes * limit.value / 3600));
+    job.arguments.insert(job.arguments.end(),
+                         {"--cluster-nodes", std::to_string(options.cluster_nodes)});
+  const Seconds limit{60.0 * job.minutes};
+  Console().note(
+      fmt::format("the links take {}{}; the job's limit of {} allows {:.2g} node hours",
+                  cost_of_job(expected_time(layout, parse_bytes(options.largest)), job.nodes),
+                  kernels_too ? ", and the network's kernels about as much" : "", duration(limit),
+                  job.nodes * limit.value / 3600));
   fmt::print("{}", job_script(job));
 }
 

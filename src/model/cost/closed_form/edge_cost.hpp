@@ -276,8 +276,10 @@ class EdgePrices {
   struct Direction {
     float seconds(const EdgeRates& rates, bool any_block, float common, float near_blocks,
                   float near_elements, const Scale& scale) const;
-    /// seconds() of any rank of which as much is near as can be.
+    /// seconds() of any rank of which as much is near as can be. This short form of it matters: it
+    /// is computed for every pair of kinds.
     float least_seconds(const EdgeRates& rates) const;
+    static constexpr float rounding = 1e-4F;
     Amount chosen, least;  ///< for the chosen rank, and the least for any rank
     float own;
   };
@@ -316,7 +318,6 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
                                                                    float near_blocks,
                                                                    float near_elements,
                                                                    const Scale& scale) const {
-  constexpr float rounding = 1e-4F;
   const Amount& all = any_block ? least : chosen;
   const float messages = all.messages * scale.messages, elements = all.elements * scale.elements;
   if (common == 1 && messages <= 1 + rounding) return 0;
@@ -333,7 +334,6 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
 
 [[gnu::always_inline]] inline float EdgePrices::Direction::least_seconds(
     const EdgeRates& rates) const {
-  constexpr float rounding = 1e-4F;
   const float near = std::min(least.messages, static_cast<float>(rates.innermost)),
               near_all = std::min(least.elements, least.most_near_elements),
               seconds = least.far - near * rates.near_message - near_all * rates.near_element -
