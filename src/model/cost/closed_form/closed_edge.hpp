@@ -2,6 +2,7 @@
 // An edge between two blocks over all grids of a space. It gives a lower bound of the cost of a
 // pair of candidates, and min-plus messages from the candidates of one end to those of the other
 // end.
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,7 @@ class ClosedEdge {
                               std::span<const double> limits, bool rough) const;
 
  private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
   /// The data of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
@@ -57,8 +59,8 @@ class ClosedEdge {
     /// indices into `met`, by the digits of the end in the table's name, then by those of the other
     std::vector<std::uint16_t> by_home, by_wanted;
   };
-  class Fixed;
-  class Passage;
+  class Fixed;    // fixed_end.hpp
+  class Passage;  // edge_messages.cpp
   std::vector<double> from_one(bool forward, int candidate, double cost,
                                std::span<const double> limits) const;
   EdgePrices prices(int home_kind, int wanted_kind) const;
