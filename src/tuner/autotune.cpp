@@ -347,10 +347,9 @@ class Autotuning {
     return plans;
   }
 
-  /// The time that is left to measure, so that there is time for the runs: less for what does not
-  /// decide.
-  Seconds left(bool for_range) const {
-    const double share_of_measuring = for_range ? 0.3 : 0.5;
+  /// The time that is left to measure, so that there is time for the runs.
+  Seconds left() const {
+    constexpr double share_of_measuring = 0.5;
     return request_.time_limit * share_of_measuring - journal_.elapsed();
   }
 
@@ -366,15 +365,15 @@ class Autotuning {
     const std::vector<OpenKernel> open =
         open_kernels(*best.plan->prediction, rivals, missing, result_.machine, pace_);
     for (const bool for_range : {false, true}) {
-      const Seconds time = left(for_range);
-      const std::vector<OpenKernel> batch = next_batch(open, std::min(batch_time, time), for_range);
-      if (batch.empty() || time.value <= 0) continue;
+      const std::vector<OpenKernel> batch =
+          next_batch(open, std::min(batch_time, left()), for_range);
+      if (batch.empty() || left().value <= 0) continue;
       measure(batch, rivals, for_range);
       return true;
     }
-    result_.ended = left(false).value <= 0 ? "the rest of the time is for runs"
-                    : rivals.empty()       ? "no other plan may still win"
-                                           : "all that decides is measured";
+    result_.ended = left().value <= 0 ? "the rest of the time is for runs"
+                    : rivals.empty()  ? "no other plan may still win"
+                                      : "all that decides is measured";
     return false;
   }
 
