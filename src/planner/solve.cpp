@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {
@@ -133,10 +133,9 @@ BareTable read_bare_table(const Json& document, const std::string& file) {
 }
 
 Json solve(const BareTable& bare) {
-  const auto start = std::chrono::steady_clock::now();
+  const Seconds start = steady_time();
   const auto result = search(bare.table, bare.memory_limit);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Seconds taken = steady_time() - start;
   if (!result) {
     throw InfeasibleError(fmt::format(
         "no assignment fits a memory_limit of {} bytes; the least feasible limit is {} bytes",
@@ -150,7 +149,7 @@ Json solve(const BareTable& bare) {
               {"optimal", result->optimal()},
               {"gap", result->optimal() ? 0.0 : result->gap()}};
   if (bare.has_memory) answer["memory"] = result->memory.value;
-  answer["seconds"] = seconds;
+  answer["seconds"] = taken.value;
   return answer;
 }
 

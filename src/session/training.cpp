@@ -10,6 +10,7 @@
 #include "job/rank.hpp"
 #include "job/stop_request.hpp"
 #include "model/base/error.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "model/base/system/this_machine.hpp"
 #include "model/base/text.hpp"
 #include "model/machine/machine_profile.hpp"
@@ -205,15 +206,18 @@ class Continuation {
     return restored.step;
   }
 
-  /// Makes a checkpoint if one is due after this iteration. Called by all ranks.
-  void after(std::int64_t iteration) {
+  /// Makes a checkpoint if one is due after this iteration, and notes it in `parts`. Called by all
+  /// ranks.
+  void after(std::int64_t iteration, std::vector<RunPart>& parts) {
     if (request_.checkpoints.empty()) return;
     const std::int64_t done = iteration + 1, all = request_.warmup + request_.steps;
     stopped_ = any_asked(communicator_, all_ranks_) && done < all;
     const bool due = request_.checkpoint_every > 0 && done % request_.checkpoint_every == 0;
     if (!stopped_ && !due && done < all) return;
     recorder_.begin({iteration, Operation::checkpoint});
+    const Seconds start = steady_time();
     checkpoints_.save(done);
+    parts.push_back({RunPart::What::Checkpoint, iteration, start, steady_time()});
     recorder_.begin({iteration});
     if (stopped_)
       log_.note(fmt::format(
@@ -258,6 +262,17 @@ std::vector<std::string> names_of_losses(const Network& network) {
   std::vector<std::string> names;
   for (const LayerIndex loss : network.losses()) names.push_back(network.layer(loss).name);
   return names.size() > 1 ? names : std::vector<std::string>();
+}
+
+/// Makes all times of the run's parts and of its recorded step count from the first part's start.
+void count_from_start(Timings& timings) {
+  if (timings.parts.empty()) return;
+  const Seconds start = timings.parts.front().start;
+  for (RunPart& part : timings.parts) {
+    part.start -= start;
+    part.end -= start;
+  }
+  timings.timing.recorded.start -= start;
 }
 
 }  // namespace
@@ -307,9 +322,13 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     log.phase(fmt::format("training {} with the plan {} on {}", network.name, plan.name,
                           counted(plan.ranks, "rank")));
   const int iterations = request.warmup + request.steps;
+  const std::int64_t first_timed = std::min<std::int64_t>(first + request.warmup, iterations - 1);
   bool diverged = false;
   std::optional<Bytes> taken;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
+    using enum RunPart::What;
+    timings.parts.push_back({iteration < first_timed ? Warmup : Step, iteration, executor.started(),
+                             executor.started() + elapsed});
     if (iteration == 0 && wanted) {
       check_scale(executor.loss_scaling(), settings.loss_scale, program);
       taken = resident.peak();  // the peak of training, without the memory of the comparison
@@ -324,15 +343,19 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
                              milliseconds(elapsed)));
     if (!std::isfinite(loss) && !std::exchange(diverged, true))
       tell_divergence(loss, iteration, request, log);
-    continuation.after(iteration);
+    continuation.after(iteration, timings.parts);
   };
+  timings.parts.reserve(static_cast<std::size_t>(2 * iterations));
   try {
     timings.timing = train(
         executor, communicator,
         {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
     if (request.times_ops && timings.timing.op_medians.empty() && !timings.timing.steps.empty() &&
-        !continuation.stopped())
+        !continuation.stopped()) {
+      const Seconds start = steady_time();
       time_ops(executor, communicator, iterations, launched_iterations, timings.timing);
+      timings.parts.push_back({RunPart::What::LaunchedSteps, iterations, start, steady_time()});
+    }
   } catch (...) {
     throw failure_at(recorder, program, network);
   }
@@ -344,13 +367,16 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   timings.resident = greatest(taken.value_or(resident.peak()));
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (verifies) {
+    const Seconds start = steady_time();
     std::vector<NamedTensor> expected;
     recorder.begin({iterations, Operation::verification});
     if (collects) expected = undivided(planned, request, settings, backend, *whole, first_step);
     timings.verification = verify_first_step(
         network, program, plan.execution, settings, backend, *whole, executor, communicator,
         expected, first_step, request.against.empty() ? Expected::FromThisRun : Expected::FromFile);
+    timings.parts.push_back({RunPart::What::Verification, iterations, start, steady_time()});
   }
+  count_from_start(timings);
   communicator.barrier();
   return {std::move(timings), continuation.stopped()};
 }

@@ -20,8 +20,6 @@ void Journal::write(const std::string& kind, const std::string& text, const Json
   events_(event.dump());
 }
 
-Seconds Journal::elapsed() const {
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
-}
+Seconds Journal::elapsed() const { return steady_time() - start_; }
 
 }  // namespace stratplan

@@ -1,13 +1,13 @@
 #pragma once
 // What autotune does and why, as it happens: lines for people in the results folder's `log`, and
 // events for programs, one JSON object a line (--events).
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 
 #include "model/base/json/json_fwd.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "model/base/units.hpp"
 
 namespace stratplan {
@@ -27,7 +27,7 @@ class Journal {
   Seconds elapsed() const;
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Seconds start_ = steady_time();
   std::ofstream log_;
   EventSink events_;
 };

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <optional>
 
 #include "job/launcher.hpp"
@@ -110,13 +109,13 @@ std::vector<Kernel> Measuring::missing_kernels(const Network& network,
 }
 
 Seconds Measuring::measure(const std::vector<Kernel>& kernels) {
-  const auto start = std::chrono::steady_clock::now();
+  const Seconds start = steady_time();
   ProfileRequest request;
   request.ranks = ranks_;
   request.threads_per_rank = threads_per_rank;
   request.kernels = kernels;
   add(std::move(request));
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  return steady_time() - start;
 }
 
 /// Measures what `request` lists, and adds it to the local profile.

@@ -148,6 +148,32 @@ TEST(Trainer, TimesEveryOpOfEveryRank) {
   }
 }
 
+TEST(Trainer, RecordsOneWholeStep) {
+  const Network network = read_network("tiny");
+  const LayerDecompositions decompositions = uniform(network, "H2");
+  for (const int steps : {1, 5, 40}) {
+    const Timing timing = train_network(network, decompositions, Execution{}, steps).timing;
+    const RecordedStep& step = timing.recorded;
+    ASSERT_GE(step.iteration, std::max(1, steps - 15)) << steps;  // one of the last sixteen
+    ASSERT_LE(step.iteration, steps) << steps;
+    const Seconds whole = timing.steps.at(static_cast<std::size_t>(step.iteration - 1));
+    ASSERT_EQ(step.ranks.size(), 2U);
+    EXPECT_EQ(step.clock_errors[0], Seconds{});
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::vector<Span>& spans = step.ranks[static_cast<std::size_t>(rank)];
+      ASSERT_EQ(spans.size(), lower(network, decompositions, Execution{}, rank).ops.size());
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        EXPECT_EQ(spans[i].op, static_cast<int>(i));
+        EXPECT_LE(spans[i].start, spans[i].end);
+        // One op begins where the one before it ends, on whichever clock.
+        const Seconds before = i > 0 ? spans[i - 1].end : spans[i].start;
+        EXPECT_NEAR(spans[i].start.value, before.value, 1e-8);
+      }
+      EXPECT_LE((spans.back().end - spans.front().start).value, whole.value + 1e-8);
+    }
+  }
+}
+
 // Medians of several iterations need not add up, since each may come from another iteration.
 TEST(Trainer, AnIterationTakesAsLongAsItsOps) {
   const Timing one =

@@ -83,7 +83,7 @@ struct Profiled {
   }
 };
 
-std::string kind_of(const Op& op) {
+std::string kind_text(const Op& op) {
   if (const auto* compute = std::get_if<ComputeOp>(&op.body)) return compute->kernel.name();
   if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
     return fmt::format("{} {}", name_of(collective->op), name_of(collective->type));
@@ -304,13 +304,13 @@ KindDifferences kind_differences(const std::vector<Program>& programs, const Tim
       measured.median = timing.op_medians[rank][i];
       measured.p10 = timing.op_p10.empty() ? measured.median : timing.op_p10[rank][i];
       measured.p90 = timing.op_p90.empty() ? measured.median : timing.op_p90[rank][i];
-      by_kind[kind_of(op)].push_back({rank,
-                                      &op,
-                                      expected.beside_messages[rank][i],
-                                      runs_another(op, programs[rank], machine),
-                                      expected.durations[rank][i],
-                                      *alone,
-                                      {measured.mean(), measured.p10, measured.p90}});
+      by_kind[kind_text(op)].push_back({rank,
+                                        &op,
+                                        expected.beside_messages[rank][i],
+                                        runs_another(op, programs[rank], machine),
+                                        expected.durations[rank][i],
+                                        *alone,
+                                        {measured.mean(), measured.p10, measured.p90}});
     }
   }
   for (const auto& [kind, ops] : by_kind) {

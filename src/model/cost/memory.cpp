@@ -74,11 +74,13 @@ std::vector<Life> planned_lives(const Program& program) {
   return lives;
 }
 
-/// Sets the fullest op, and what lives there. `lives` end before the op behind their last one.
-void find_fullest(const std::vector<Life>& lives, std::size_t ops, MemoryUse& use) {
-  // The changes of the live bytes at the start of each op, by class; the last entry counts what is
-  // kept. The loss is read after the last op, so its buffer is freed two entries after that op's.
-  using Changes = std::array<Bytes, tensor_class_count + 1>;
+/// The changes of the live bytes at the start of an op, by class; the last entry counts what is
+/// kept.
+using Changes = std::array<Bytes, tensor_class_count + 1>;
+
+/// By op. `lives` end before the op behind their last one. The loss is read after the last op, so
+/// its buffer is freed two entries after that op's.
+std::vector<Changes> changes_of(const std::vector<Life>& lives, std::size_t ops) {
   std::vector<Changes> changes(ops + 2);
   for (const Life& life : lives) {
     Changes &begin = changes[static_cast<std::size_t>(life.first)],
@@ -89,9 +91,14 @@ void find_fullest(const std::vector<Life>& lives, std::size_t ops, MemoryUse& us
     begin.back() += life.bytes;
     end.back() -= life.bytes;
   }
+  return changes;
+}
+
+/// Sets the fullest op, and what lives there.
+void find_fullest(const std::vector<Life>& lives, std::size_t ops, MemoryUse& use) {
   BytesByClass living{};
   Bytes kept{};
-  for (const Changes& change : changes) {
+  for (const Changes& change : changes_of(lives, ops)) {
     for (std::size_t i = 0; i < living.size(); ++i) living[i] += change[i];
     kept += change.back();
     use.kept = std::max(use.kept, kept);
@@ -101,20 +108,27 @@ void find_fullest(const std::vector<Life>& lives, std::size_t ops, MemoryUse& us
   }
 }
 
+/// The lives of all buffers that are not persistent, as the machine's software keeps them.
+std::vector<Life> lives_of(const Program& program, const MachineProfile& machine) {
+  return machine.software.kept.empty()
+             ? planned_lives(program)
+             : framework_lives(program, machine.software, machine.on_gpus());
+}
+
+BytesByClass persistent_of(const Program& program, const Software& software) {
+  BytesByClass persistent{};
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.inside < 0 && buffer.persistent && stays(buffer, software))
+      persistent[static_cast<std::size_t>(buffer.tensor_class)] +=
+          rounded(buffer.bytes(), software);
+  return persistent;
+}
+
 MemoryUse planned_memory(const Program& program, const MachineProfile& machine) {
   const Software& software = machine.software;
   MemoryUse use;
-  std::vector<Life> lives;
-  if (software.kept.empty()) {
-    lives = planned_lives(program);
-  } else {
-    lives = framework_lives(program, software, machine.on_gpus());
-  }
-  for (const Buffer& buffer : program.buffers)
-    if (buffer.inside < 0 && buffer.persistent && stays(buffer, software))
-      use.persistent_by_class[static_cast<std::size_t>(buffer.tensor_class)] +=
-          rounded(buffer.bytes(), software);
-  find_fullest(lives, program.ops.size(), use);
+  use.persistent_by_class = persistent_of(program, software);
+  find_fullest(lives_of(program, machine), program.ops.size(), use);
   const bool placed = software.kept.empty();
   use.persistent = placed ? program.persistent : sum(use.persistent_by_class);
   use.arena = placed ? program.arena : use.fullest;
@@ -130,6 +144,17 @@ MemoryUse peak_memory(const Program& program, Workspaces& workspaces,
 }
 
 }  // namespace
+
+std::vector<BytesByClass> memory_over_step(const Program& program, const MachineProfile& machine) {
+  const std::vector<Changes> changes = changes_of(lives_of(program, machine), program.ops.size());
+  BytesByClass living = persistent_of(program, machine.software);
+  std::vector<BytesByClass> by_op;
+  for (std::size_t op = 0; op < program.ops.size(); ++op) {
+    for (std::size_t i = 0; i < living.size(); ++i) living[i] += changes[op][i];
+    by_op.push_back(living);
+  }
+  return by_op;
+}
 
 std::string_view name_of(Fit fit) {
   constexpr std::array<std::string_view, 3> names{"fits", "within_reserve", "does_not_fit"};

@@ -45,6 +45,10 @@ std::string fit_text(Fit fit, Bytes reserve);
 
 /// The memory of one rank. Requires that plan_buffers() has run.
 MemoryUse peak_memory(const Program& program, const MachineProfile& machine);
+/// The bytes of tensors that live during each op, by class and with persistent ones: without
+/// scratch memory, gaps between buffers, and data on the host. Requires that plan_buffers() has
+/// run.
+std::vector<BytesByClass> memory_over_step(const Program& program, const MachineProfile& machine);
 /// The memory of the rank that needs most.
 MemoryUse peak_memory(const std::vector<Program>& programs, const MachineProfile& machine);
 

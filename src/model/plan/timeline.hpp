@@ -1,7 +1,9 @@
 #pragma once
 // The ops of one iteration with their times. The simulator's predictions and the executor's
 // measurements share this type, so that a report can compare them.
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/partition/program/program.hpp"
@@ -19,6 +21,24 @@ struct Timeline {
   std::vector<std::vector<Span>> ranks;  ///< per rank, in order of start
   Seconds total{};                       ///< end of the slowest rank
 };
+
+/// One step of a run, op by op, on the clock of rank 0.
+struct RecordedStep {
+  std::int64_t iteration = -1;           ///< -1: no step was recorded
+  Seconds start{};                       ///< when the first rank began
+  std::vector<std::vector<Span>> ranks;  ///< [rank][op of the program]; times count from `start`
+  std::vector<Seconds> clock_errors;     ///< by rank: how far its times can be off those of rank 0
+};
+
+/// A part of a run.
+struct RunPart {
+  enum class What : int { Warmup, Step, Checkpoint, LaunchedSteps, Verification };
+  What what = What::Step;
+  std::int64_t iteration = 0;  ///< the iteration that it is, or that it follows
+  Seconds start{}, end{};
+};
+inline constexpr int run_part_count = static_cast<int>(RunPart::What::Verification) + 1;
+std::string_view name_of(RunPart::What what);
 
 /// How much of an iteration is captured once and replayed, instead of launched op by op.
 struct ReplayCount {
@@ -41,6 +61,8 @@ struct Timing {
   /// number of extra training steps, after all others, in which each op was launched and timed on
   /// its own; 0 if there were no such steps
   int launched = 0;
+  /// a step of median length among the last ones, or one of the `launched` steps
+  RecordedStep recorded{};
   Seconds median() const;
   Seconds quantile(double fraction) const;
 };

@@ -11,38 +11,25 @@
 namespace stratplan {
 namespace {
 
-constexpr const char* phase_names[] = {"forward", "backward", "update"};
-constexpr const char* stream_names[] = {"compute", "halo", "gradient"};
-
-struct OpLabel {
-  const char* kind;
-  std::string label;
-};
-
-OpLabel label_of(const Op& op, const Program& program) {
-  if (const auto* compute = std::get_if<ComputeOp>(&op.body))
-    return {"compute", compute->kernel.key()};
-  if (const auto* load = std::get_if<LoadOp>(&op.body)) return {"load", to_string(load->region)};
-  if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
-    return {"collective",
-            fmt::format("{} {} {} over {} ranks", name_of(collective->op),
-                        collective->bytes().value, "bytes", collective->group.size())};
-  }
+std::string label_of(const Op& op, const Program& program) {
+  if (const auto* compute = std::get_if<ComputeOp>(&op.body)) return compute->kernel.key();
+  if (const auto* load = std::get_if<LoadOp>(&op.body)) return to_string(load->region);
+  if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
+    return fmt::format("{} {} bytes over {} ranks", name_of(collective->op),
+                       collective->bytes().value, collective->group.size());
   Bytes sent{};
   const auto& exchange = std::get<ExchangeOp>(op.body);
   for (const Message& message : exchange.sends) sent += message.bytes;
-  return {"exchange",
-          fmt::format("rank {} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
+  return fmt::format("rank {} of {} sends {} bytes", program.rank, program.ranks, sent.value);
 }
 
 Json op_to_json(const Op& op, const Program& program, const Network& network) {
-  const OpLabel label = label_of(op, program);
   Json document = {{"layer", op.layer >= 0 ? network.layer(op.layer).name : ""}};
   if (op.producer >= 0) document["producer"] = network.layer(op.producer).name;
-  document["phase"] = phase_names[static_cast<int>(op.phase)];
-  document["track"] = stream_names[static_cast<int>(op.stream)];
-  document["kind"] = label.kind;
-  document["label"] = label.label;
+  document["phase"] = name_of(op.phase);
+  document["track"] = name_of(op.stream);
+  document["kind"] = kind_of(op);
+  document["label"] = label_of(op, program);
   return document;
 }
 
@@ -61,6 +48,54 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
     ranks.push_back({{"rank", rank}, {"steps", steps}});
   }
   return ranks;
+}
+
+Json to_json(const RecordedStep& step) {
+  Json ranks = Json::array();
+  for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
+    Json spans = Json::array();
+    for (const Span& span : step.ranks[rank])
+      spans.push_back(Json::array({span.start.value, span.end.value}));
+    ranks.push_back({{"rank", rank},
+                     {"clock_error_seconds", step.clock_errors[rank].value},
+                     {"spans", std::move(spans)}});
+  }
+  return {{"iteration", step.iteration}, {"start_seconds", step.start.value}, {"ranks", ranks}};
+}
+
+RecordedStep recorded_from(const Json& document) {
+  RecordedStep step{document.at("iteration"), {document.at("start_seconds")}, {}, {}};
+  for (const Json& rank : document.at("ranks")) {
+    step.clock_errors.push_back({rank.at("clock_error_seconds").get<double>()});
+    std::vector<Span>& spans = step.ranks.emplace_back();
+    for (const Json& span : rank.at("spans"))
+      spans.push_back({static_cast<int>(spans.size()), {span.at(0)}, {span.at(1)}});
+  }
+  return step;
+}
+
+Json to_json(const std::vector<RunPart>& parts) {
+  Json list = Json::array();
+  for (const RunPart& part : parts)
+    list.push_back({{"what", name_of(part.what)},
+                    {"iteration", part.iteration},
+                    {"start_seconds", part.start.value},
+                    {"end_seconds", part.end.value}});
+  return list;
+}
+
+std::vector<RunPart> parts_from(const Json& list) {
+  std::vector<RunPart> parts;
+  for (const Json& item : list) {
+    RunPart& part = parts.emplace_back();
+    for (int i = 0; i < run_part_count; ++i)
+      if (item.at("what") == name_of(static_cast<RunPart::What>(i)))
+        part.what = static_cast<RunPart::What>(i);
+    part.iteration = item.at("iteration");
+    part.start = {item.at("start_seconds")};
+    part.end = {item.at("end_seconds")};
+  }
+  return parts;
 }
 
 /// Infinity and NaN become null, since JSON has neither.
@@ -143,8 +178,32 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
   if (!timings.data.empty()) document["data"] = timings.data;
   if (timings.replays) document["cuda_graphs"] = to_json(*timings.replays);
   if (timings.timing.launched > 0) document["launched_iterations"] = timings.timing.launched;
+  if (!timings.parts.empty()) document["parts"] = to_json(timings.parts);
+  if (timings.timing.recorded.iteration >= 0)
+    document["recorded_step"] = to_json(timings.timing.recorded);
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   return document;
+}
+
+void check_match(const Timings& timings, const std::string& file, const PlanAndNetwork& planned,
+                 const std::string& plan_file) {
+  const auto require = [&](bool same, const char* pointer, const std::string& what) {
+    if (!same) throw InputError(file, pointer, what);
+  };
+  const Plan& plan = planned.plan;
+  require(timings.batch == planned.network.batch, "/plan/batch",
+          fmt::format("measured with batch {}, but the plan has batch {}", timings.batch,
+                      planned.network.batch));
+  require(
+      timings.ranks == plan.ranks, "/plan/ranks",
+      fmt::format("measured on {} ranks, but the plan has {} ranks", timings.ranks, plan.ranks));
+  require(
+      timings.network_fingerprint == planned.network.fingerprint(), "/plan/network_fingerprint",
+      fmt::format("measured with another network (fingerprint {}) than the plan's (fingerprint {})",
+                  timings.network_fingerprint, planned.network.fingerprint()));
+  require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint",
+          fmt::format("measured with the plan {}, which differs from {}", timings.plan_name,
+                      plan_file));
 }
 
 Timings read_timings(const std::string& path) {
@@ -183,6 +242,9 @@ Timings read_timings(const std::string& path) {
     const Json& graphs = document.at("cuda_graphs");
     timings.replays = {graphs.at("graphs"), graphs.at("steps"), graphs.at("all_steps")};
   }
+  if (document.contains("parts")) timings.parts = parts_from(document.at("parts"));
+  if (document.contains("recorded_step"))
+    timings.timing.recorded = recorded_from(document.at("recorded_step"));
   if (document.contains("verification"))
     timings.verification = verification_from(document.at("verification"));
   return timings;

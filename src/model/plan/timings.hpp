@@ -9,6 +9,7 @@
 #include "model/base/system/provenance.hpp"
 #include "model/network/network.hpp"
 #include "model/partition/program/program.hpp"
+#include "model/plan/plan.hpp"
 #include "model/plan/timeline.hpp"
 #include "model/plan/verification.hpp"
 
@@ -33,6 +34,8 @@ struct Timings {
   /// first buffer to the last step, on the rank where it is greatest; 0 if unknown
   Bytes resident{};
   Timing timing;
+  /// what rank 0 did, in order; times count from the first part's start
+  std::vector<RunPart> parts{};
   std::optional<ReplayCount> replays;  ///< rank 0's count; nothing if the backend does not replay
   std::optional<VerificationResult> verification;
 };
@@ -45,6 +48,10 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
              const Provenance& provenance);
 /// Returns the value of the document's key "step_seconds": {median, p10, p90, samples}.
 Json step_seconds_to_json(const Timing& timing);
+
+/// Throws InputError that names `file` if the timings are not of this plan and network.
+void check_match(const Timings& timings, const std::string& file, const PlanAndNetwork& planned,
+                 const std::string& plan_file);
 
 /// Reads a timings document. Throws InputError where read_document does. Also throws InputError if
 /// the document has no samples of the step time.

@@ -1,8 +1,8 @@
 #pragma once
 // The clocks of measurements: the machine's steady clock, or a fake one in tests.
-#include <chrono>
 #include <concepts>
 
+#include "model/base/system/cpu_time.hpp"
 #include "model/base/units.hpp"
 
 namespace stratplan {
@@ -13,10 +13,7 @@ concept Clock = requires(T& clock) {
 };
 
 struct SteadyClock {
-  Seconds now() const {
-    return {
-        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
-  }
+  Seconds now() const { return steady_time(); }
 };
 
 }  // namespace stratplan

@@ -10,26 +10,41 @@ Communicator::Group all_ranks(Communicator& communicator) {
   return communicator.group(ranks);
 }
 
-std::vector<std::vector<std::int32_t>> gather(const std::vector<std::int32_t>& mine,
-                                              Communicator& communicator) {
+namespace {
+
+/// `type`: the DataType of Number.
+template <class Number>
+std::vector<std::vector<Number>> gather(const std::vector<Number>& mine, DataType type,
+                                        Communicator& communicator) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   const Communicator::Group all = all_ranks(communicator);
-  const auto length = static_cast<std::int32_t>(mine.size());
-  std::vector<std::int32_t> lengths(ranks);
+  const auto length = static_cast<Number>(mine.size());
+  std::vector<Number> lengths(ranks);
   communicator.all_gather(Stream::Compute, all, &length, lengths.data(),
-                          std::vector<std::int64_t>(ranks, 1), DataType::I32);
+                          std::vector<std::int64_t>(ranks, 1), type);
   communicator.synchronize(Stream::Compute);
   const std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
-  std::vector<std::int32_t> numbers(
-      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
-  communicator.all_gather(Stream::Compute, all, mine.data(), numbers.data(), counts, DataType::I32);
+  std::vector<Number> numbers(static_cast<std::size_t>(total(counts)));
+  communicator.all_gather(Stream::Compute, all, mine.data(), numbers.data(), counts, type);
   communicator.synchronize(Stream::Compute);
-  std::vector<std::vector<std::int32_t>> by_rank;
-  for (auto begin = numbers.begin(); const std::int32_t count : lengths) {
+  std::vector<std::vector<Number>> by_rank;
+  for (auto begin = numbers.begin(); const std::int64_t count : counts) {
     by_rank.emplace_back(begin, begin + count);
     begin += count;
   }
   return by_rank;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> gather(const std::vector<std::int32_t>& mine,
+                                              Communicator& communicator) {
+  return gather(mine, DataType::I32, communicator);
+}
+
+std::vector<std::vector<double>> gather(const std::vector<double>& mine,
+                                        Communicator& communicator) {
+  return gather(mine, DataType::F64, communicator);
 }
 
 }  // namespace stratplan

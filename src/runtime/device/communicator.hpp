@@ -79,5 +79,7 @@ Communicator::Group all_ranks(Communicator& communicator);
 /// with a communicator for host memory.
 std::vector<std::vector<std::int32_t>> gather(const std::vector<std::int32_t>& mine,
                                               Communicator& communicator);
+std::vector<std::vector<double>> gather(const std::vector<double>& mine,
+                                        Communicator& communicator);
 
 }  // namespace stratplan

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "model/base/assert.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "runtime/device/float16.hpp"
 #include "runtime/exec/losses.hpp"
 
@@ -17,11 +17,6 @@ namespace {
 constexpr Stream compute_stream = Stream::Compute;
 
 constexpr std::array streams{Stream::Compute, Stream::Halo, Stream::Gradient};
-
-Seconds now() {
-  return {
-      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
-}
 
 }  // namespace
 
@@ -188,7 +183,7 @@ void Executor::tell(std::int64_t iteration) {
 }
 
 void Executor::run(std::int64_t iteration, const AfterOp& after_op) {
-  const Seconds start = now();
+  const Seconds start = started_ = steady_time();
   tell(iteration);
   if (replays() && ran_ && !after_op) {
     for (std::size_t segment = 0; segment < segments_.size(); ++segment)
@@ -239,7 +234,7 @@ void Executor::finish(Stream stream, Seconds start) {
   std::vector<std::size_t>& ops = under_way_[static_cast<std::size_t>(stream)];
   if (ops.empty()) return;
   communicator_.synchronize(stream);
-  const Seconds end = now() - start;
+  const Seconds end = steady_time() - start;
   for (const std::size_t op : ops) spans_[op].end = end;
   ops.clear();
 }

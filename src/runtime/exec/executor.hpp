@@ -67,6 +67,8 @@ class Executor {
   void run(std::int64_t iteration, const AfterOp& after_op = {});
   /// Returns when each op of the last iteration began and ended; empty if ops are replayed.
   std::span<const Span> spans() const { return replays() ? std::span<const Span>() : spans_; }
+  /// Returns the steady_time() at which the last iteration began, from which spans() count.
+  Seconds started() const { return started_; }
   /// From the second iteration on, runs of ops that need no host are captured once and replayed
   /// (segments.hpp). Results stay the same. Ops are still launched one by one if there are no such
   /// runs, and in iterations with an after_op. Requires backend.captures(). If the device cannot
@@ -187,6 +189,7 @@ class Executor {
   DeviceMemory now_;  ///< the same on the device, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
+  Seconds started_{};
   std::vector<double> losses_;                 ///< memory for what losses() returns
   Backend::Event start_ = Backend::none;       ///< start of the iteration
   std::vector<Backend::Event> begins_, ends_;  ///< of each op, on the compute stream

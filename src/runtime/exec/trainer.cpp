@@ -1,16 +1,15 @@
 #include "runtime/exec/trainer.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include "model/base/assert.hpp"
 #include "model/base/philox.hpp"
-#include "model/base/statistics.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "runtime/device/tensor.hpp"
 #include "runtime/exec/losses.hpp"
 #include "runtime/exec/parameter_storage.hpp"
+#include "runtime/exec/step_recorder.hpp"
 
 namespace stratplan {
 namespace {
@@ -76,68 +75,11 @@ void write_constants(Executor& executor, BufferId buffer, const std::vector<floa
   writer.flush();
 }
 
-/// Returns the numbers of all ranks, by rank. The lists may differ in length.
-std::vector<std::vector<double>> gather(Communicator& communicator,
-                                        const std::vector<double>& mine) {
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  const Communicator::Group group = all_ranks(communicator);
-  const double length = static_cast<double>(mine.size());
-  std::vector<double> lengths(ranks);
-  communicator.all_gather(Stream::Compute, group, &length, lengths.data(),
-                          std::vector<std::int64_t>(ranks, 1), DataType::F64);
-  const std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
-  std::vector<double> all(
-      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
-  communicator.all_gather(Stream::Compute, group, mine.data(), all.data(), counts, DataType::F64);
-  communicator.synchronize(Stream::Compute);
-  std::vector<std::vector<double>> lists;
-  auto begin = all.begin();
-  for (const std::int64_t count : counts) {
-    lists.emplace_back(begin, begin + count);
-    begin += count;
-  }
-  return lists;
-}
-
-/// Durations of one rank's ops over the timed iterations.
-class OpDurations {
- public:
-  OpDurations(std::size_t steps, int iterations) : durations_(steps) {
-    for (auto& of_op : durations_) of_op.reserve(static_cast<std::size_t>(iterations));
-  }
-  void add(std::span<const Span> spans) {
-    for (const Span& span : spans)
-      durations_[static_cast<std::size_t>(span.op)].push_back((span.end - span.start).value);
-  }
-  /// Returns a quantile by op, in seconds; 0 for an op that was not timed.
-  std::vector<double> quantiles(double fraction) const {
-    std::vector<double> result;
-    for (const auto& of_op : durations_)
-      result.push_back(of_op.empty() ? 0 : quantile(of_op, fraction));
-    return result;
-  }
-
- private:
-  std::vector<std::vector<double>> durations_;
-};
-
-std::vector<Seconds> seconds(const std::vector<double>& values) {
-  std::vector<Seconds> result;
-  for (const double value : values) result.push_back({value});
-  return result;
-}
-
 /// Returns whether every rank launched its ops one by one. Ranks that replay ops know no durations.
 bool all_launched(Communicator& communicator, const Executor& executor) {
-  return std::ranges::all_of(gather(communicator, {executor.replays() ? 1.0 : 0.0}),
-                             [](const std::vector<double>& replays) { return replays[0] == 0; });
-}
-
-void add_ops(Communicator& communicator, const OpDurations& durations, Timing& timing) {
-  for (const auto& [fraction, of_ranks] :
-       {std::pair{0.5, &timing.op_medians}, {0.1, &timing.op_p10}, {0.9, &timing.op_p90}})
-    for (const std::vector<double>& of_rank : gather(communicator, durations.quantiles(fraction)))
-      of_ranks->push_back(seconds(of_rank));
+  return std::ranges::all_of(
+      gather(std::vector<double>{executor.replays() ? 1.0 : 0.0}, communicator),
+      [](const std::vector<double>& replays) { return replays[0] == 0; });
 }
 
 }  // namespace
@@ -172,43 +114,42 @@ void initialize_parameters(const Network& network, const Program& program, std::
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {
   Timing timing;
   std::vector<double> elapsed;  // seconds of each timed iteration on this rank
-  OpDurations durations(executor.spans().size(), run.steps);
+  StepRecorder recorder(executor, communicator, run.steps);
   const std::int64_t end = run.warmup + run.steps,
                      first_timed = std::min(run.first + run.warmup, end - 1);
   timing.losses.reserve(static_cast<std::size_t>(std::max<std::int64_t>(end - run.first, 0)));
   elapsed.reserve(static_cast<std::size_t>(run.steps));
   for (std::int64_t iteration = run.first; iteration < end; ++iteration) {
     communicator.barrier();
-    const auto start = std::chrono::steady_clock::now();
+    const Seconds start = steady_time();
     executor.run(iteration);
-    const double time =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const Seconds time = steady_time() - start;
     timing.losses.push_back(weighted_sum(executor.program(), step_losses(executor, communicator)));
     if (iteration >= first_timed) {
-      elapsed.push_back(time);
-      durations.add(executor.spans());
+      elapsed.push_back(time.value);
+      recorder.add(iteration);
     }
-    if (run.after_step) run.after_step(iteration, timing.losses.back(), {time});
+    if (run.after_step) run.after_step(iteration, timing.losses.back(), time);
     if (run.stop && run.stop()) break;
   }
   timing.steps.resize(elapsed.size());
-  for (const std::vector<double>& of_rank : gather(communicator, elapsed))
+  for (const std::vector<double>& of_rank : gather(elapsed, communicator))
     for (std::size_t i = 0; i < elapsed.size(); ++i)
       timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
-  if (all_launched(communicator, executor)) add_ops(communicator, durations, timing);
+  if (all_launched(communicator, executor)) recorder.finish(timing.steps, timing);
   return timing;
 }
 
 void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
               Timing& timing) {
   executor.launch_ops();
-  OpDurations durations(executor.spans().size(), iterations);
+  StepRecorder recorder(executor, communicator, iterations);
   for (std::int64_t iteration = first; iteration <= first + iterations; ++iteration) {
     communicator.barrier();
     executor.run(iteration);
-    if (iteration > first) durations.add(executor.spans());
+    if (iteration > first) recorder.add(iteration);
   }
-  add_ops(communicator, durations, timing);
+  recorder.finish({}, timing);
   timing.launched = iterations;
 }
 

@@ -121,7 +121,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int, ncclComm_t* comm, ncclConfig_t*) {
   ++fake_nccl.splits;
   // All ranks take part, so a rank that left this call out would make the others wait.
-  const auto colors = stratplan::gather({color}, *fake_nccl.engine);
+  const auto colors = stratplan::gather(std::vector<std::int32_t>{color}, *fake_nccl.engine);
   *comm = nullptr;  // until the split has ended
   if (color != NCCL_SPLIT_NOCOLOR) {
     parent->at_end = [=] {

@@ -41,11 +41,12 @@ Seconds busy_time() {
 }  // namespace
 
 CpuReading read_cpu() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return {busy_time(),
-          used_by(RUSAGE_SELF),
-          {std::chrono::duration<double>(now).count()},
-          used_by(RUSAGE_CHILDREN)};
+  return {busy_time(), used_by(RUSAGE_SELF), steady_time(), used_by(RUSAGE_CHILDREN)};
+}
+
+Seconds steady_time() {
+  return {
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
 }
 
 double foreign_share(const CpuReading& before, const CpuReading& after, Seconds own, int cores) {

@@ -10,7 +10,7 @@ struct CpuReading {
   Seconds busy{};      ///< used on all cores since the machine started, plus time that a
                        ///< hypervisor took away
   Seconds own{};       ///< used by all threads of this process
-  Seconds wall{};      ///< time of a clock that never goes back
+  Seconds wall{};      ///< steady_time()
   Seconds children{};  ///< used by children that have ended and were waited for
 };
 CpuReading read_cpu();
@@ -22,6 +22,9 @@ double foreign_share(const CpuReading& before, const CpuReading& after, Seconds 
 
 /// A measurement is worth repeating if its foreign_share() is above this share.
 inline constexpr double tolerated_foreign_load = 0.04;
+
+/// The time of a clock of this machine that never goes back. It begins at an unspecified moment.
+Seconds steady_time();
 
 /// The number of cores of the machine. Each hardware thread counts as a core.
 int online_cores();

@@ -8,8 +8,6 @@
 namespace stratplan {
 namespace {
 
-constexpr std::array<const char*, 3> phases{"forward", "backward", "update"};
-
 std::string ranks_to_text(std::set<int> ranks, int self) {
   ranks.erase(self);
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
@@ -30,7 +28,7 @@ std::string load_to_text(LoadOp::What what) {
 }  // namespace
 
 std::string to_text(const Op& op, const Network& network, int rank) {
-  const std::string phase = phases[static_cast<std::size_t>(op.phase)];
+  const std::string_view phase = name_of(op.phase);
   const std::string layer = op.layer >= 0 ? network.layer(op.layer).name : "all layers";
   if (const auto* compute = std::get_if<ComputeOp>(&op.body))
     return fmt::format("{} of {} ({})", compute->kernel.name(), layer, phase);

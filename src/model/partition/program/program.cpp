@@ -17,6 +17,22 @@ std::string_view name_of(TensorClass tensor_class) {
   return names[static_cast<std::size_t>(tensor_class)];
 }
 
+std::string_view name_of(Phase phase) {
+  constexpr std::array<std::string_view, 3> names{"forward", "backward", "update"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+std::string_view name_of(Stream stream) {
+  constexpr std::array<std::string_view, 3> names{"compute", "halo", "gradient"};
+  return names[static_cast<std::size_t>(stream)];
+}
+
+std::string_view kind_of(const Op& op) {
+  constexpr std::array<std::string_view, std::variant_size_v<decltype(op.body)>> names{
+      "compute", "load", "exchange", "collective"};
+  return names[op.body.index()];
+}
+
 std::string_view name_of(Collective collective) {
   constexpr std::array<std::string_view, 3> names{"all_reduce", "reduce_scatter", "all_gather"};
   return names[static_cast<std::size_t>(collective)];

@@ -53,6 +53,8 @@ enum class Phase : int { Forward, Backward, Update };
 /// Ops of different streams may run side by side. A machine without such concurrency runs all ops
 /// in program order.
 enum class Stream : int { Compute, Halo, Gradient };
+std::string_view name_of(Phase phase);
+std::string_view name_of(Stream stream);
 
 /// Runs a kernel. `region` and `global` locate the output in its global tensor, since random
 /// numbers are keyed by global index.
@@ -122,6 +124,9 @@ struct Op {
   std::vector<BufferId> writes;
   std::variant<ComputeOp, LoadOp, ExchangeOp, CollectiveOp> body;
 };
+
+/// Returns "compute", "load", "exchange" or "collective".
+std::string_view kind_of(const Op& op);
 
 inline bool communicates(const Op& op) {
   return std::holds_alternative<ExchangeOp>(op.body) ||
