@@ -30,6 +30,8 @@ void add_export_weights(CLI::App& program, const CommandLine& command_line);
 void add_explain(CLI::App& program, const CommandLine& command_line);
 void add_diff(CLI::App& program, const CommandLine& command_line);
 void add_bottleneck(CLI::App& program, const CommandLine& command_line);
+void add_report(CLI::App& program, const CommandLine& command_line);
+void add_trace(CLI::App& program, const CommandLine& command_line);
 void add_scale(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 

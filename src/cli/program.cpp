@@ -59,10 +59,12 @@ void parse_and_execute(const CommandLine& command_line) {
   program.footer(program_footer);
   program.require_subcommand(0, 1);
   program.set_version_flag("-V,--version", version_text());
-  for (const auto add :
-       {add_autotune, add_plan, add_predict, add_explain, add_diff, add_bottleneck, add_scale,
-        add_run, add_launch, add_ranks_command, add_compare, add_profile, add_calibrate, add_solve,
-        add_import, add_export_weights, add_data, add_machines, add_doctor})
+  for (const auto add : {add_autotune, add_plan,           add_predict,   add_explain,
+                         add_diff,     add_bottleneck,     add_scale,     add_run,
+                         add_launch,   add_ranks_command,  add_compare,   add_report,
+                         add_trace,    add_profile,        add_calibrate, add_solve,
+                         add_import,   add_export_weights, add_data,      add_machines,
+                         add_doctor})
     add(program, command_line);
   if (command_line.size() < 2) {
     fmt::print("{}", short_help);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/base/json/json_fwd.hpp"
-#include "report/line_chart.hpp"
+#include "report/page/line_chart.hpp"
 #include "report/scaling.hpp"
 #include "report/table.hpp"
 

@@ -1,4 +1,4 @@
-#include "report/line_chart.hpp"
+#include "report/page/line_chart.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,9 @@
 #include "cli/console.hpp"
 #include "cli/execution_options.hpp"
 #include "cli/options.hpp"
+#include "cli/plan_files.hpp"
 #include "cli/provenance.hpp"
+#include "cli/report_page.hpp"
 #include "job/launcher.hpp"
 #include "job/rank.hpp"
 #include "model/base/error.hpp"
@@ -169,6 +171,16 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   return request;
 }
 
+/// Writes the page of all plans in the folder, if a plan was found.
+void write_page(const std::filesystem::path& folder, const AutotuneResult& result,
+                const CommandLine& command_line) {
+  if (!std::filesystem::exists(folder / "plan.json")) return;
+  PageContents contents =
+      page_of(read_plan_files({folder.string()}, FolderContents::AllPlans, "local"), command_line);
+  contents.remarks = remarks(result);
+  write_file_atomically(folder / "report.html", to_page(contents));
+}
+
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   if (options.json && options.events == "-")
     throw UsageError("--events: standard output is taken by --json; expected a file");
@@ -189,6 +201,7 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   Console console;
   const AutotuneResult result = autotune(request, console);
   write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
+  write_page(request.folder, result, command_line);
   options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);
   flush_standard_output();
   check_verified(result);
@@ -198,8 +211,8 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
 constexpr const char* autotune_footer = R"(Examples:
   stratplan autotune resnet50 --ranks 2 --batch 8
   stratplan autotune my_network.json -n 2 -b 4 -o results
-The results folder then holds machine.json, plan.json, timings.json, report.md and a folder for
-each baseline.)";
+The results folder then holds machine.json, plan.json, timings.json, report.md, report.html and
+a folder for each baseline.)";
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // stratplan scale: strong and weak scaling of the best plan and of each baseline.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -11,8 +12,10 @@
 #include "cli/execution_options.hpp"
 #include "cli/input_option.hpp"
 #include "cli/options.hpp"
+#include "cli/provenance.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "report/page/page.hpp"
 #include "report/scaling_figures.hpp"
 
 namespace stratplan {
@@ -63,7 +66,8 @@ std::vector<int> parse_ranks(const std::string& list) {
 
 /// Whether the file's ending names a format that contents_of() can write.
 bool known_ending(const std::string& file) {
-  return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json");
+  return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json") ||
+         file.ends_with(".html");
 }
 
 /// Returns the request of the command line. `machines` holds one machine per number of ranks, in
@@ -100,7 +104,13 @@ std::vector<Scaling> scalings_of(const ScaleOptions& options, ScalingRequest req
 }
 
 std::string contents_of(const std::string& file, const std::vector<Scaling>& scalings,
-                        const Json& document) {
+                        const Json& document, const CommandLine& command_line) {
+  if (file.ends_with(".html"))
+    return to_page({.plans = {},
+                    .scalings = scalings,
+                    .remarks = {},
+                    .commands = {fmt::format("{}", fmt::join(command_line, " "))},
+                    .provenance = make_provenance(command_line)});
   if (file.ends_with(".csv")) return to_csv(scalings);
   if (file.ends_with(".json")) return document.dump(1) + "\n";
   std::vector<Chart> charts;
@@ -121,11 +131,11 @@ void print(const std::vector<Scaling>& scalings, const std::string& software, bo
   }
 }
 
-void scale_and_print(const ScaleOptions& options) {
+void scale_and_print(const ScaleOptions& options, const CommandLine& command_line) {
   parse_ranks(options.ranks);
   for (const std::string& file : options.outputs) {
     if (!known_ending(file))
-      throw UsageError(fmt::format("--output: {} must end in .csv, .svg or .json", file));
+      throw UsageError(fmt::format("--output: {} must end in .csv, .svg, .html or .json", file));
     check_output(file);
   }
   options.network.read();  // prints the reader's notes and errors once, before any planning
@@ -140,7 +150,7 @@ void scale_and_print(const ScaleOptions& options) {
   Json document = {{"software", machines.front().software.name}, {"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
   for (const std::string& file : options.outputs)
-    write_file_atomically(file, contents_of(file, scalings, document));
+    write_file_atomically(file, contents_of(file, scalings, document, command_line));
   if (options.json) {
     fmt::print("{}\n", document.dump());
   } else {
@@ -159,7 +169,7 @@ Examples:
 
 }  // namespace
 
-void add_scale(CLI::App& program, const CommandLine&) {
+void add_scale(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<ScaleOptions>();
   CLI::App* command = program.add_subcommand(
       "scale",
@@ -184,13 +194,13 @@ void add_scale(CLI::App& program, const CommandLine&) {
   command->add_flag("--per-layer", options->per_layer,
                     "also print time and efficiency of each layer of the best plan");
   command
-      ->add_option(
-          "-o,--output", options->outputs,
-          "also write the figures to this .csv, .svg or .json file; the option may be given again")
+      ->add_option("-o,--output", options->outputs,
+                   "also write the figures to this .csv, .svg, .html or .json file; the option may "
+                   "be given again")
       ->allow_extra_args(false);  // the argument after the file may be NETWORK
   add_json(*command, options->json);
   command->footer(scale_footer);
-  command->callback([options] { scale_and_print(*options); });
+  command->callback([options, &command_line] { scale_and_print(*options, command_line); });
 }
 
 }  // namespace stratplan

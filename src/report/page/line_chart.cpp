@@ -1,4 +1,4 @@
-#include "report/line_chart.hpp"
+#include "report/page/line_chart.hpp"
 
 #include <fmt/format.h>
 
@@ -9,32 +9,16 @@
 #include <limits>
 #include <ranges>
 
+#include "report/page/markup.hpp"
+
 namespace stratplan {
 namespace {
 
-// The first six colours are from M. Okabe, K. Ito, Color universal design, 2008. Their yellow is
-// left out, because it is hard to see on white.
-constexpr std::array<const char*, 10> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                              "#e69f00", "#56b4e9", "#808080", "#7a4b00",
-                                              "#5b2a86", "#8fa31e"};
+constexpr auto& colours = distinct_colours;
 constexpr const char* ideal_colour = "#999999";
 
 constexpr double chart_width = 520, chart_height = 360, left = 72, right = 20, top = 40,
                  bottom = 56, legend_line = 18;
-
-std::string for_svg(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      default: result += c;
-    }
-  }
-  return result;
-}
 
 /// The part of an axis that is drawn.
 struct Extent {
@@ -155,7 +139,7 @@ class Drawing {
                       at + chart_width - right};
     const Placement y{extent_of(chart, false), chart.y.logarithmic, chart_height - bottom, top};
     add(fmt::format("<text x=\"{:.2f}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{}</text>",
-                    x.begin, for_svg(chart.title)));
+                    x.begin, escaped(chart.title)));
     for (const double tick : marks_of(chart.x, x.range)) {
       add(fmt::format(
           "<path d=\"M{0:.2f} {1:.2f}V{2:.2f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>",
@@ -174,10 +158,10 @@ class Drawing {
         "<path d=\"M{:.2f} {:.2f}V{:.2f}H{:.2f}\" fill=\"none\" stroke=\"currentColor\"/>", x.begin,
         y.end, y.begin, x.end));
     add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>",
-                    (x.begin + x.end) / 2, y.begin + 38, for_svg(chart.x.title)));
+                    (x.begin + x.end) / 2, y.begin + 38, escaped(chart.x.title)));
     add(fmt::format(
         "<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-        x.begin - 52, (y.begin + y.end) / 2, for_svg(chart.y.title)));
+        x.begin - 52, (y.begin + y.end) / 2, escaped(chart.y.title)));
     for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
       draw_band(*line, x, y);
     for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
@@ -213,7 +197,7 @@ class Drawing {
     add(fmt::format(
         "<g><title>{}</title><path d=\"{}\" fill=\"none\" stroke=\"{}\" "
         "stroke-width=\"1.8\"{}/>{}</g>",
-        for_svg(line.name), path, colour, line.dashed ? " stroke-dasharray=\"5 4\"" : "", markers));
+        escaped(line.name), path, colour, line.dashed ? " stroke-dasharray=\"5 4\"" : "", markers));
   }
 
   void draw_legend() {
@@ -223,7 +207,7 @@ class Drawing {
       add(fmt::format("<path d=\"M{:.2f} {:.2f}h28\" stroke=\"{}\" stroke-width=\"1.8\"/>{}", left,
                       y, colour, marker(i, left + 14, y, colour)));
       add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\">{}</text>", left + 36, y + 4,
-                      for_svg(names_[i])));
+                      escaped(names_[i])));
     }
   }
 

@@ -1,0 +1,128 @@
+#include "cli/plan_files.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file of the command line. `machine`: the source of the machine for plans.
+struct Named {
+  std::string file, machine;
+};
+
+void add_results(const fs::path& folder, const std::string& machine, std::vector<Named>& files) {
+  files.push_back({(folder / "plan.json").string(), machine});
+  if (fs::exists(folder / "timings.json"))
+    files.push_back({(folder / "timings.json").string(), machine});
+}
+
+std::vector<Named> named_files(const std::vector<std::string>& arguments, FolderContents contents,
+                               const std::string& machine) {
+  std::vector<Named> files;
+  for (const std::string& argument : arguments) {
+    if (!fs::is_directory(argument)) {
+      files.push_back({argument, machine});
+      continue;
+    }
+    const fs::path folder = argument, own = folder / "machine.json";
+    const std::string of_folder = machine == "local" && fs::exists(own) ? own.string() : machine;
+    add_results(folder, of_folder, files);
+    if (contents == FolderContents::RecommendedPlan || !fs::is_directory(folder / "plans"))
+      continue;
+    std::vector<fs::path> further;
+    for (const auto& entry : fs::directory_iterator(folder / "plans"))
+      if (fs::exists(entry.path() / "plan.json")) further.push_back(entry.path());
+    std::ranges::sort(further);
+    for (const fs::path& one : further) add_results(one, of_folder, files);
+  }
+  return files;
+}
+
+bool holds_timings(const std::string& file) {
+  return read_json_file(file).contains("step_seconds");
+}
+
+/// Plans of equal names get their files' names too.
+void name_apart(std::vector<PlanFile>& files) {
+  std::vector<std::string> names;
+  for (const PlanFile& file : files) names.push_back(file.planned.plan.name);
+  for (std::size_t i = 0; i < files.size(); ++i)
+    files[i].name = std::ranges::count(names, names[i]) > 1 || names[i].empty()
+                        ? fmt::format("{} ({})", names[i], files[i].file)
+                        : names[i];
+}
+
+void add_command(const std::string& file, std::vector<std::string>& commands) {
+  const Json document = read_json_file(file);
+  const Json command = document.value("provenance", Json::object()).value("command", Json::array());
+  if (!command.is_array() || command.empty()) return;
+  std::vector<std::string> words;
+  for (const Json& word : command)
+    if (word.is_string()) words.push_back(word.get<std::string>());
+  if (!words.empty()) words.front() = fs::path(words.front()).filename().string();
+  const std::string text = fmt::format("{}", fmt::join(words, " "));
+  if (std::ranges::find(commands, text) == commands.end()) commands.push_back(text);
+}
+
+}  // namespace
+
+std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
+                                      FolderContents contents, const std::string& machine) {
+  std::vector<PlanFile> plans;
+  std::vector<TimingsFile> timings;
+  const auto plan_of = [&](const std::string& plan, const std::string& network) {
+    return std::ranges::find_if(plans, [&](const PlanFile& file) {
+      return fingerprint(file.planned.plan) == plan &&
+             file.planned.network.fingerprint() == network;
+    });
+  };
+  for (const auto& [file, of_plan] : named_files(arguments, contents, machine)) {
+    if (holds_timings(file)) {
+      timings.push_back({file, read_timings(file)});
+      continue;
+    }
+    PlanAndNetwork planned = read_plan(file);
+    if (plan_of(fingerprint(planned.plan), planned.network.fingerprint()) != plans.end()) continue;
+    MachineProfile profile = read_machine_aloud(of_plan, planned.plan);
+    plans.push_back({file, {}, std::move(planned), std::move(profile), {}});
+  }
+  for (TimingsFile& one : timings) {
+    const auto plan = plan_of(one.timings.plan_fingerprint, one.timings.network_fingerprint);
+    if (plan == plans.end())
+      throw InputError(one.file, "/plan/fingerprint",
+                       fmt::format("expected its plan {} (fingerprint {}) beside it on the command "
+                                   "line",
+                                   one.timings.plan_name, one.timings.plan_fingerprint));
+    check_match(one.timings, one.file, plan->planned, plan->file);
+    plan->timings.push_back(std::move(one));
+  }
+  name_apart(plans);
+  return plans;
+}
+
+void add_plan_files(CLI::App& command, std::vector<std::string>& files) {
+  command
+      .add_option("FILES", files,
+                  "each a plan.json, a timings.json of one of the plans, or a folder of results")
+      ->required();
+}
+
+std::vector<std::string> commands_of(const std::vector<PlanFile>& files) {
+  std::vector<std::string> commands;
+  for (const PlanFile& plan : files) {
+    add_command(plan.file, commands);
+    for (const TimingsFile& timings : plan.timings) add_command(timings.file, commands);
+  }
+  return commands;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,46 @@
+#include "report/page/figures.hpp"
+
+#include <algorithm>
+
+#include "model/base/error.hpp"
+#include "model/cost/simulator.hpp"
+
+namespace stratplan {
+
+ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned,
+                      MachineProfile machine, std::optional<Timings> timings,
+                      const std::string& timings_file) {
+  ReportedPlan plan{std::move(name), std::move(file), std::move(planned), std::move(machine)};
+  const LayerDecompositions& layers = plan.planned.plan.layers;
+  plan.prediction = predict_plan(plan.planned.plan, plan.planned.network, plan.machine);
+  // The prediction of the plan's file was made before the runs, with the machine's drift then.
+  const Plan& of_file = plan.planned.plan;
+  if (of_file.prediction && of_file.prediction->certainty &&
+      of_file.machine_fingerprint == plan.machine.fingerprint()) {
+    Sensitivity errors = std::move(plan.prediction.whole.errors);
+    plan.prediction.whole = *of_file.prediction;
+    plan.prediction.whole.errors = std::move(errors);
+  }
+  plan.timeline = simulate(plan.prediction.programs, plan.machine);
+  plan.predicted =
+      times_by_kind(plan.prediction.programs, plan.prediction.steps, layers, &plan.machine);
+  if (!timings) return plan;
+  check_match(*timings, timings_file, plan.planned, plan.file);
+  const Durations& medians = timings->timing.op_medians;
+  if (!medians.empty()) {
+    Durations drawn;  // of the ranks whose programs were predicted
+    for (const Program& program : plan.prediction.programs) {
+      const auto rank = static_cast<std::size_t>(program.rank);
+      if (medians.size() != static_cast<std::size_t>(program.ranks) ||
+          medians[rank].size() != program.ops.size())
+        throw InputError(timings_file, "/ranks",
+                         "expected one time for each op of each rank's program");
+      drawn.push_back(medians[rank]);
+    }
+    plan.measured = times_by_kind(plan.prediction.programs, drawn, layers, nullptr);
+  }
+  plan.timings = std::move(timings);
+  return plan;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,35 @@
+#pragma once
+// A report as one HTML page that needs nothing else: no other file, no network, no script to be
+// read. A script only hides the plans that are not chosen.
+#include <string>
+#include <vector>
+
+#include "model/base/system/provenance.hpp"
+#include "report/page/figures.hpp"
+#include "report/scaling.hpp"
+
+namespace stratplan {
+
+struct PageContents {
+  std::vector<ReportedPlan> plans;  ///< the plan to use first
+  std::vector<Scaling> scalings;
+  std::vector<std::string> remarks;   ///< sentences about the plans
+  std::vector<std::string> commands;  ///< that make the results again
+  Provenance provenance;
+};
+
+/// All figures of the page, in its order.
+std::vector<Figure> figures_of(const PageContents& contents);
+
+/// One sentence: the plan to use, its time with range and tier, and how it compares with the other
+/// plans. Empty without plans.
+std::string answer_of(const std::vector<ReportedPlan>& plans);
+
+/// The last number of ranks up to which twice the ranks of the best plan give at least 1.5 times
+/// the samples per second: "the knee of strong scaling lies at 64 ranks: ...".
+std::string knee_text(const Scaling& scaling);
+
+/// Returns the HTML document.
+std::string to_page(const PageContents& contents);
+
+}  // namespace stratplan
