@@ -32,6 +32,7 @@ void add_diff(CLI::App& program, const CommandLine& command_line);
 void add_bottleneck(CLI::App& program, const CommandLine& command_line);
 void add_report(CLI::App& program, const CommandLine& command_line);
 void add_trace(CLI::App& program, const CommandLine& command_line);
+void add_validate(CLI::App& program, const CommandLine& command_line);
 void add_scale(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 

@@ -64,7 +64,7 @@ void parse_and_execute(const CommandLine& command_line) {
                          add_launch,   add_ranks_command,  add_compare,   add_report,
                          add_trace,    add_profile,        add_calibrate, add_solve,
                          add_import,   add_export_weights, add_data,      add_machines,
-                         add_doctor})
+                         add_validate, add_doctor})
     add(program, command_line);
   if (command_line.size() < 2) {
     fmt::print("{}", short_help);

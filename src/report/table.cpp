@@ -88,6 +88,13 @@ std::string to_markdown(const Table& table) {
   return text;
 }
 
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 std::string signed_percent(double fraction) {
   const bool shows = std::abs(fraction) >= 0.0005;
   return fmt::format("{:+.1f} %", shows ? fraction * 100 : 0.0);

@@ -331,7 +331,7 @@ class Autotuning {
                                          milliseconds(best.prediction->step),
                                          milliseconds({range.low}), milliseconds({range.high}));
     if (text != known_best_)
-      log_.note(fmt::format("{} (after {:.0f} s)", text, journal_.elapsed().value));
+      log_.note(fmt::format("{} (after {})", text, duration(journal_.elapsed())));
     known_best_ = text;
     journal_.write("recommendation", text,
                    {{"plan", result_.planning.chosen},
@@ -392,14 +392,13 @@ class Autotuning {
                   : fmt::format("to decide between {} and {}", fastest(result_.planning).name,
                                 rivals.size() == 1 ? rivals.front()->name
                                                    : counted(std::ssize(rivals), "other plan"));
-    log_.phase(fmt::format("measuring {}, {}; {:.0f} s left",
-                           counted(std::ssize(kernels), "kernel"), why,
-                           (request_.time_limit - journal_.elapsed()).value));
+    log_.phase(fmt::format("measuring {}, {}; {} left", counted(std::ssize(kernels), "kernel"), why,
+                           duration(request_.time_limit - journal_.elapsed())));
     const Seconds taken = measuring_.measure(kernels);
     pace_.learn(predicted, kernels.size(), taken);
     journal_.write("measured",
-                   fmt::format("measured {} in {:.1f} s, {}",
-                               counted(std::ssize(kernels), "kernel"), taken.value, why),
+                   fmt::format("measured {} in {}, {}", counted(std::ssize(kernels), "kernel"),
+                               duration(taken), why),
                    {{"kernels", names}, {"seconds", taken.value}, {"why", why}});
   }
 

@@ -25,6 +25,7 @@ Json to_json(const Measured& measured) {
           {"round_seconds", rounds},
           {"samples", measured.samples},
           {"foreign_load", measured.foreign_load},
+          {"repetitions", measured.repetitions},
           {"loss", finite(measured.loss)},
           {"verification",
            measured.verification ? stratplan::to_json(*measured.verification) : Json()}};
@@ -39,6 +40,7 @@ Measured measured_from(const Json& document) {
     measured.rounds.push_back({round.get<double>()});
   measured.samples = document.at("samples");
   measured.foreign_load = document.at("foreign_load");
+  measured.repetitions = document.at("repetitions");
   measured.loss = number(document.at("loss"));
   if (const Json& verification = document.at("verification"); !verification.is_null())
     measured.verification = verification_from(verification);

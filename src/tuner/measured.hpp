@@ -20,6 +20,7 @@ struct Measured {
   std::vector<Seconds> rounds;  ///< median of each round
   std::size_t samples = 0;
   double foreign_load = 0;  ///< fraction of the cores that other processes used, in the worst round
+  int repetitions = 0;      ///< runs that were repeated because other processes used the machine
   double loss = 0;          ///< loss of the first step
   /// of the first step, compared with the undivided run; nothing: not compared
   std::optional<VerificationResult> verification;

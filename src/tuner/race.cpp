@@ -93,17 +93,19 @@ Race::Run Race::run_once(const TunedPlan& tuned) {
                                               std::to_string(warmup), "-o", timings.string()}),
        "/dev/null"});
   if (result.exit_code != 0) fail(result, tuned.name);
-  return {read_timings(timings.string()), result.foreign_load};
+  return {read_timings(timings.string()), result.foreign_load, 0};
 }
 
 /// Runs one round of one plan. Repeats the run if other processes disturbed it. Returns the least
 /// disturbed repetition, whose timings become the round's file.
 Race::Run Race::run_one(const TunedPlan& tuned, int round) {
   std::optional<Run> best;
+  int repeated = 0;
   for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
     log_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds,
                            repetition ? ", again: other processes used the machine" : ""));
     const Run run = run_once(tuned);
+    repeated = repetition;
     if (!best || run.foreign_load < best->foreign_load) {
       best = run;
       fs::rename(timings_of_repetition(tuned), timings_of(tuned, round));
@@ -112,6 +114,7 @@ Race::Run Race::run_one(const TunedPlan& tuned, int round) {
     if (repetition < most_repetitions) --repetitions_left_;
   }
   fs::remove(timings_of_repetition(tuned));
+  best->repetitions = repeated;
   const Timing& timing = best->timings.timing;
   journal_.write("ran",
                  fmt::format("ran {}, round {}: {} ms ({} steps)", tuned.name, round + 1,
@@ -132,6 +135,7 @@ Measured Race::summary_of(const std::vector<Run>& runs) {
     measured.rounds.push_back(timing.median());
     for (const Seconds step : timing.steps) steps.push_back(step.value);
     measured.foreign_load = std::max(measured.foreign_load, run.foreign_load);
+    measured.repetitions += run.repetitions;
   }
   measured.median = {median(medians)};
   measured.p10 = {quantile(steps, 0.1)};

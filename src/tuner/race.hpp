@@ -37,6 +37,7 @@ class Race {
   struct Run {
     Timings timings;
     double foreign_load = 0;
+    int repetitions = 0;
   };
   struct Runner {
     TunedPlan* plan;

@@ -45,7 +45,7 @@ layers.append({"name": "fc", "kind": "fully_connected", "filters": 10})
 layers.append({"name": "loss", "kind": "softmax_cross_entropy"})
 json.dump({"schema_version": 1, "name": "odd <b>names</b>", "batch": 4, "layers": layers}, open(sys.argv[1] + "/odd.json", "w"))
 PYTHON
-expect 0 "" sp plan "$scratch/odd.json" -n 1024 -b 512 -m lassen -o "$scratch/many.json"
+expect 0 "" sp plan "$scratch/odd.json" -n 1024 -b 512 -m lassen --uniform "N512 H2" -o "$scratch/many.json"
 expect 0 "" sp report "$scratch/many.json" -m lassen -o "$scratch/report.html"
 page "1024 ranks" 4
 check "no tag of the names" sh -c "! grep -q '<b>names' '$scratch/report.html'"
@@ -54,7 +54,7 @@ expect 0 "" sp report "$scratch/one.json" -o "$scratch/report.html"
 page "1 rank" 4
 
 # Scaling, with the knee.
-expect 0 "" sp scale tiny -n 1..16 -b 16 --weak 4 -m lassen -o "$scratch/report.html"
+expect 0 "" sp scale tiny -n 1,2,4,8 -b 16 --weak 4 -m lassen -o "$scratch/report.html"
 page "scaling" 4
 says "[Kk]nee of strong scaling|no knee of strong scaling"
 

@@ -1,4 +1,4 @@
-#include "report/scaling.hpp"
+#include "report/scaling/scaling.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "model/base/json/json.hpp"
 #include "planner/small_cases.hpp"
-#include "report/scaling_figures.hpp"
+#include "report/scaling/scaling_figures.hpp"
 
 namespace stratplan {
 namespace {

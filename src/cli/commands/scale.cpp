@@ -16,7 +16,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "report/page/page.hpp"
-#include "report/scaling_figures.hpp"
+#include "report/scaling/scaling_figures.hpp"
 
 namespace stratplan {
 namespace {

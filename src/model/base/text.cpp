@@ -54,6 +54,8 @@ std::string counted(std::int64_t count, const std::string& noun) {
 
 std::string duration(Seconds seconds) {
   constexpr double minute = 60, hour = 60 * minute;
+  if (seconds.value < 1) return milliseconds(seconds) + " ms";
+  if (seconds.value < 10) return fmt::format("{:.1f} s", seconds.value);
   if (seconds.value < 2 * minute) return fmt::format("{:.0f} s", seconds.value);
   if (seconds.value < 2 * hour) return fmt::format("{:.0f} min", seconds.value / minute);
   return fmt::format("{:.1f} h", seconds.value / hour);

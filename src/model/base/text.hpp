@@ -41,7 +41,7 @@ std::string exact(Bytes bytes);
 bool matches_pattern(const std::string& text, const std::string& pattern);
 /// Returns a count with its noun: "1 sample", "2 samples". The plural of `noun` must end in s.
 std::string counted(std::int64_t count, const std::string& noun);
-/// Returns a time that people wait: "40 s", "12 min", "3.5 h".
+/// Returns a time that people wait: "250.0 ms", "1.5 s", "40 s", "12 min", "3.5 h".
 std::string duration(Seconds seconds);
 /// Returns the first five names, and how many more there are: "a, b, c, d, e and 2 more".
 std::string first_of(const std::vector<std::string>& names);

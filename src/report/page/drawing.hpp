@@ -34,6 +34,5 @@ KindTimes total(const std::vector<KindTimes>& layers);
 std::string csv_of_kinds(const KindTimes& times);
 /// The columns of csv_of_kinds(): ",compute_ms" and so on.
 std::string kind_columns();
-std::string csv_cell(const std::string& text);
 
 }  // namespace stratplan

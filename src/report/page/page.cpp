@@ -11,7 +11,7 @@
 #include "report/difference.hpp"
 #include "report/page/markup.hpp"
 #include "report/ranges.hpp"
-#include "report/scaling_figures.hpp"
+#include "report/scaling/scaling_figures.hpp"
 
 namespace stratplan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "model/base/system/provenance.hpp"
 #include "report/page/figures.hpp"
-#include "report/scaling.hpp"
+#include "report/scaling/scaling.hpp"
 
 namespace stratplan {
 

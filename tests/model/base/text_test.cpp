@@ -10,7 +10,9 @@ TEST(Duration, HasTheUnitInWhichPeopleWait) {
     double seconds;
     const char* text;
   };
-  for (const Row& row : {Row{0.4, "0 s"},
+  for (const Row& row : {Row{0.4, "400.0 ms"},
+                         {1.54, "1.5 s"},
+                         {9.94, "9.9 s"},
                          {40, "40 s"},
                          {119, "119 s"},
                          {121, "2 min"},

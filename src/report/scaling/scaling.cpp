@@ -1,4 +1,4 @@
-#include "report/scaling.hpp"
+#include "report/scaling/scaling.hpp"
 
 #include <fmt/format.h>
 

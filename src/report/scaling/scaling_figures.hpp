@@ -5,7 +5,7 @@
 
 #include "model/base/json/json_fwd.hpp"
 #include "report/page/line_chart.hpp"
-#include "report/scaling.hpp"
+#include "report/scaling/scaling.hpp"
 #include "report/table.hpp"
 
 namespace stratplan {

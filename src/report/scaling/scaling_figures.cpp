@@ -1,4 +1,4 @@
-#include "report/scaling_figures.hpp"
+#include "report/scaling/scaling_figures.hpp"
 
 #include <fmt/format.h>
 
@@ -30,14 +30,6 @@ std::vector<const ScalingPoint*> best_points(const Scaling& scaling) {
   for (const ScalingPoint& point : scaling.points)
     if (point.plan == "best" && point.prediction) points.push_back(&point);
   return points;
-}
-
-/// Quotes a cell as in RFC 4180.
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 /// The cells of the ranges, and of the tier.

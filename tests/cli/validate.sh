@@ -1,0 +1,79 @@
+#!/bin/bash
+# validate: local and published cases, a second call, an interruption, and bad lists.
+. "$(dirname "$0")/expect.bash"
+export STRATPLAN_CACHE_DIR=$scratch/cache
+mkdir "$STRATPLAN_CACHE_DIR"
+
+cat >"$scratch/cases.json" <<'JSON'
+{"schema_version": 1, "cases": [
+  {"name": "split", "network": "tiny", "batch": 4, "ranks": 2, "plan": "H2"},
+  {"name": "samples", "network": "tiny", "batch": 4, "ranks": 2, "plan": "sample"},
+  {"name": "mixed", "network": "tiny", "batch": 4, "ranks": 2, "plan": {"conv1": "H2", "fc*": "F2", "*": "N2"}},
+  {"name": "best", "network": "tiny", "batch": 4, "ranks": 2, "plan": "recommended"},
+  {"name": "slow", "network": "tiny", "batch": 4, "ranks": 2, "plan": "N2", "link": "1gbit"},
+  {"name": "of-others", "network": "vgg16", "batch": 32, "ranks": 4, "machine": "lassen", "plan": "sample", "measured_step_seconds": 0.5, "source": "a table"},
+  {"name": "impossible", "network": "tiny", "batch": 2, "ranks": 512, "machine": "lassen", "plan": "N512", "measured_step_seconds": 0.5, "source": "a table"}
+]}
+JSON
+expect 0 "1 case left out, because they run over other links" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1
+check "six cases" test "$(grep -c '^[a-z-]*: ' "$scratch/stdout")" = 6
+check "the failure is told" grep -q "^impossible: .*N512" "$scratch/stdout"
+report=$scratch/results/accuracy.md
+check "both parts" grep -q "^## Measured by others" "$report"
+check "local part" grep -q "^## Run on this machine" "$report"
+check "regret" grep -q "^Regret: " "$report"
+check "kinds of ops" grep -q "^| compute | [1-4] |" "$report"
+check "the command for one case" grep -q "stratplan validate .*cases.json --only mixed" "$report"
+check "a line per case" test "$(wc -l <"$scratch/results/accuracy.csv")" = 6
+check "a chart" grep -q "predicted [0-9.]* ms, measured" "$scratch/results/accuracy.svg"
+check "predicted before it ran" test "$scratch/results/split/plan.json" -ot "$scratch/results/split/timings.json"
+
+# A second call runs nothing again, and gives the same figures.
+cp "$scratch/results/accuracy.csv" "$scratch/first.csv"
+touch "$scratch/before"
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --report "$scratch"
+check "nothing ran again" test "$scratch/results/best/timings.json" -ot "$scratch/before"
+check "the same figures" cmp "$scratch/first.csv" "$scratch/accuracy.csv"
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only split --fresh --json
+check "--fresh runs again" test "$scratch/results/split/timings.json" -nt "$scratch/before"
+check "JSON" python3 -c "
+import json, sys
+one, = json.load(open('$scratch/stdout'))['cases']
+assert one['name'] == 'split' and one['error'] == one['predicted_step_seconds'] / one['measured_step_seconds'] - 1"
+expect 0 "" sp validate "$scratch/cases.json" --list --only "s*"
+check "a list" test "$(cat "$scratch/stdout")" = "split: tiny, batch 4, 2 ranks on local, H2
+samples: tiny, batch 4, 2 ranks on local, sample"
+
+# An interruption leaves whole files, and the next call goes on. Shells ignore SIGINT for background
+# jobs, unless they are told not to.
+env --default-signal=INT "$program" validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 4 >/dev/null 2>&1 &
+process=$!
+for _ in $(seq 300); do
+  [ -e "$scratch/stopped/split/measurements.json" ] && break
+  sleep 0.1
+done
+kill -INT $process
+wait $process
+status=$?
+check "exit code 75 ($status)" test $status = 75
+check "the report says so" grep -q "was interrupted" "$scratch/stopped/accuracy.md"
+touch "$scratch/before"
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 4 --only split
+check "the finished case is kept" test "$scratch/stopped/split/timings.json" -ot "$scratch/before"
+
+# Bad lists.
+bad() { # DESCRIPTION EXIT REGEX SED-SCRIPT
+  sed "$4" "$scratch/cases.json" >"$scratch/bad.json"
+  expect "$2" "$3" sp validate "$scratch/bad.json" -o "$scratch/bad" --only "${5:-*}"
+}
+bad "two names" 3 "bad\.json: at /cases/1/name: expected another name than split" 's/"samples"/"split"/'
+bad "no source" 3 "bad\.json: at /cases/5/source: expected where" 's/, "source": "a table"//'
+bad "no measurement" 3 "bad\.json: at /cases/5/machine: expected \"local\"" 's/"measured_step_seconds": 0.5, //'
+bad "a word" 3 "bad\.json: at /cases/0.*frobnicate" 's/"plan": "H2"/"plan": "H2", "frobnicate": 1/'
+bad "a name with a slash" 3 "bad\.json: at /cases/0/name" 's/"split"/"..\/split"/'
+bad "another number of ranks" 0 "case split: .*expected 2 ranks, found 4" 's/"plan": "H2"/"plan": "H4"/' split
+bad "an unknown plan" 0 "case split: .*found \"H\"" 's/"plan": "H2"/"plan": "H"/' split
+bad "no pattern" 0 "case mixed: .*no pattern of the plan matches the layer" 's/, "\*": "N2"//' mixed
+expect 2 "no case has such a name" sp validate "$scratch/cases.json" --only nothing
+expect 3 "missing\.json" sp validate "$scratch/missing.json"
+finish
