@@ -6,7 +6,7 @@
 #   scripts/make_reports.sh [PART...]      parts: quickstart, planning-times, against-pytorch,
 #                                          benchmarks; default: all
 #
-# On two cores quickstart takes about 20 minutes, against-pytorch 15, benchmarks 10 and
+# On two cores quickstart takes about 3 minutes, against-pytorch 15, benchmarks 10 and
 # planning-times 5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
