@@ -345,7 +345,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
       tell_divergence(loss, iteration, request, log);
     continuation.after(iteration, timings.parts);
   };
-  timings.parts.reserve(static_cast<std::size_t>(2 * iterations));
+  timings.parts.reserve(2 * static_cast<std::size_t>(iterations));
   try {
     timings.timing = train(
         executor, communicator,

@@ -13,6 +13,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "planner/prediction.hpp"
 #include "profile/drift.hpp"
 #include "runtime/comm/mpi.hpp"

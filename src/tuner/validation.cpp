@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "job/launcher.hpp"
+#include "job/rank.hpp"
 #include "job/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -14,6 +15,7 @@
 #include "planner/baselines.hpp"
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
+#include "planner/prediction.hpp"
 #include "tuner/autotune.hpp"
 #include "tuner/measuring.hpp"
 #include "tuner/race.hpp"

@@ -46,7 +46,7 @@ Figure memory_figure(const ReportedPlan& plan) {
   const LinearScale y{round_above(most), top + height, top}, x{ms(end), left, figure_width - right};
   for (const double mark : tick_marks(0, y.most, false)) {
     picture.line(left, y(mark), figure_width - right, y(mark), 0.15);
-    picture.text(left - 4, y(mark) + 4, fmt::format("{:.4g}", mark), Anchor::End);
+    picture.text(left - 4, y(mark) + 4, fmt::format("{:.4g}", mark), Picture::Anchor::End);
   }
   constexpr std::array<TensorClass, tensor_class_count> order{
       TensorClass::Parameter,  TensorClass::OptimizerState,     TensorClass::ParameterGradient,
