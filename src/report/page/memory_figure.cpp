@@ -12,7 +12,7 @@
 namespace stratplan {
 
 Figure memory_figure(const ReportedPlan& plan) {
-  constexpr double left = 58, right = 12, top = 10, height = 190;
+  constexpr double left = 58, right = 12, top = 24, height = 190;
   constexpr std::size_t columns = 300;
   const auto& programs = plan.prediction.programs;
   std::size_t rank = 0;  // the rank that needs most
@@ -86,7 +86,7 @@ Figure memory_figure(const ReportedPlan& plan) {
     ++shown;
   }
   draw_scale(picture, {x.most, x.begin, x.end}, top + height, top + height, "time in the step, ms");
-  picture.text(2, top + 2, "MiB");
+  picture.text(left - 4, 12, "MiB", Picture::Anchor::End);
   csv += "\n";
   for (const Span& span : spans) {
     csv += fmt::format("{:.6g}", ms(span.start));

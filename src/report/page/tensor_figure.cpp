@@ -144,7 +144,10 @@ class TensorPicture {
   }
 
   std::string interval_text(Axis axis, Interval interval) const {
-    return fmt::format("{} {} to {}", "NCDHW"[index(axis)], interval.begin, interval.end - 1);
+    const char letter = "NCDHW"[index(axis)];
+    return interval.size() == 1
+               ? fmt::format("{} {}", letter, interval.begin)
+               : fmt::format("{} {} to {}", letter, interval.begin, interval.end - 1);
   }
   std::string region_text(const Region& region) const {
     std::string text =
@@ -336,7 +339,7 @@ std::optional<Figure> traffic_figure(const ReportedPlan& plan) {
     }
   }
   if (most.value == 0) return {};
-  constexpr double left = 40, top = 24, size = 320;
+  constexpr double left = 40, top = 36, size = 320;
   Picture picture(figure_width, top + size + 40);
   const double cell = size / ranks;
   std::string csv = "sender,receiver,bytes_per_step\n";
@@ -358,8 +361,8 @@ std::optional<Figure> traffic_figure(const ReportedPlan& plan) {
       picture.text(left + cell * from + cell / 2, top - 5, std::to_string(from), Anchor::Middle);
     }
   }
-  picture.text(left + size / 2, 10, "receiving rank", Anchor::Middle);
-  picture.text(2, 10, "sender");
+  picture.text(left + size / 2, 12, "receiving rank", Anchor::Middle);
+  picture.text(2, 24, "sender");
   picture.rectangle(left, top + size + 14, 12, 12, {.fill = distinct_colours[0], .opacity = 0.15});
   picture.text(left + 16, top + size + 24, "little");
   picture.rectangle(left + 70, top + size + 14, 12, 12, {.fill = distinct_colours[0]});
