@@ -1,13 +1,13 @@
 #include "cli/plan_files.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/shell.hpp"
 
 namespace stratplan {
 namespace {
@@ -47,10 +47,6 @@ std::vector<Named> named_files(const std::vector<std::string>& arguments, Folder
   return files;
 }
 
-bool holds_timings(const std::string& file) {
-  return read_json_file(file).contains("step_seconds");
-}
-
 /// Plans of equal names get their files' names too.
 void name_apart(std::vector<PlanFile>& files) {
   std::vector<std::string> names;
@@ -61,16 +57,15 @@ void name_apart(std::vector<PlanFile>& files) {
                         : names[i];
 }
 
-void add_command(const std::string& file, std::vector<std::string>& commands) {
-  const Json document = read_json_file(file);
+/// The command that made a file, by its provenance; empty if the file does not say.
+std::string command_of(const Json& document) {
   const Json command = document.value("provenance", Json::object()).value("command", Json::array());
-  if (!command.is_array() || command.empty()) return;
+  if (!command.is_array()) return {};
   std::vector<std::string> words;
   for (const Json& word : command)
     if (word.is_string()) words.push_back(word.get<std::string>());
   if (!words.empty()) words.front() = fs::path(words.front()).filename().string();
-  const std::string text = fmt::format("{}", fmt::join(words, " "));
-  if (std::ranges::find(commands, text) == commands.end()) commands.push_back(text);
+  return shell_line(words);
 }
 
 }  // namespace
@@ -86,14 +81,15 @@ std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
     });
   };
   for (const auto& [file, of_plan] : named_files(arguments, contents, machine)) {
-    if (holds_timings(file)) {
-      timings.push_back({file, read_timings(file)});
+    const Json document = read_json_file(file);
+    if (document.contains("step_seconds")) {
+      timings.push_back({file, command_of(document), read_timings(file)});
       continue;
     }
     PlanAndNetwork planned = read_plan(file);
     if (plan_of(fingerprint(planned.plan), planned.network.fingerprint()) != plans.end()) continue;
     MachineProfile profile = read_machine_aloud(of_plan, planned.plan);
-    plans.push_back({file, {}, std::move(planned), std::move(profile), {}});
+    plans.push_back({file, command_of(document), {}, std::move(planned), std::move(profile), {}});
   }
   for (TimingsFile& one : timings) {
     const auto plan = plan_of(one.timings.plan_fingerprint, one.timings.network_fingerprint);
@@ -118,9 +114,13 @@ void add_plan_files(CLI::App& command, std::vector<std::string>& files) {
 
 std::vector<std::string> commands_of(const std::vector<PlanFile>& files) {
   std::vector<std::string> commands;
+  const auto add = [&](const std::string& command) {
+    if (!command.empty() && std::ranges::find(commands, command) == commands.end())
+      commands.push_back(command);
+  };
   for (const PlanFile& plan : files) {
-    add_command(plan.file, commands);
-    for (const TimingsFile& timings : plan.timings) add_command(timings.file, commands);
+    add(plan.command);
+    for (const TimingsFile& timings : plan.timings) add(timings.command);
   }
   return commands;
 }

@@ -12,13 +12,15 @@ namespace stratplan {
 
 struct TimingsFile {
   std::string file;
+  std::string command;  ///< that made the file; empty if the file does not say
   Timings timings;
 };
 
 /// A plan with its machine and the measurements that were named beside it.
 struct PlanFile {
   std::string file;
-  std::string name;  ///< the plan's name, followed by the file's if other plans share the name
+  std::string command;  ///< as of TimingsFile
+  std::string name;     ///< the plan's name, followed by the file's if other plans share the name
   PlanAndNetwork planned;
   MachineProfile machine;
   std::vector<TimingsFile> timings;

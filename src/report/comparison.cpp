@@ -53,14 +53,11 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
     throw InputError(file, "/ranks",
                      "expected the time of each op, but this run replayed the ops in CUDA graphs "
                      "and has no such times");
-  bool fits = measured.size() == prediction.programs.size();
-  for (std::size_t rank = 0; fits && rank < measured.size(); ++rank)
-    fits = measured[rank].size() == prediction.programs[rank].ops.size();
-  if (!fits)
-    throw InputError(file, "/ranks", "expected one time for each op of each rank's program");
   return {prediction.layers,
           prediction.layer_ranges,
-          times_by_layer(prediction.programs, measured, planned.network.size()),
+          times_by_layer(prediction.programs,
+                         of_programs(measured, prediction.programs, file, "/ranks", "time"),
+                         planned.network.size()),
           prediction.whole,
           timings.timing.median(),
           timings.timing.launched,

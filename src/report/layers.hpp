@@ -1,8 +1,11 @@
 #pragma once
 // A plan by layer: its decompositions, with consecutive equal ones folded, and the time of a step
 // by layer.
+#include <string>
 #include <vector>
 
+#include "model/base/error.hpp"
+#include "model/base/index.hpp"
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
 #include "model/partition/program/program.hpp"
@@ -24,6 +27,24 @@ struct LayerTimes {
 /// Durations of ops, indexed by [rank][op of the rank's program].
 using Durations = std::vector<std::vector<Seconds>>;
 Durations durations(const Timeline& timeline, const std::vector<Program>& programs);
+
+/// Returns the lists of the programs' ranks. `by_rank`: for each rank of the job, one entry per op.
+/// Throws InputError with `file` and `pointer` if a list lacks an entry; `entry` says what that is.
+template <class Entry>
+std::vector<std::vector<Entry>> of_programs(const std::vector<std::vector<Entry>>& by_rank,
+                                            const std::vector<Program>& programs,
+                                            const std::string& file, const std::string& pointer,
+                                            const std::string& entry) {
+  std::vector<std::vector<Entry>> lists;
+  for (const Program& program : programs) {
+    const std::size_t rank = at(program.rank);
+    if (by_rank.size() != at(program.ranks) || by_rank[rank].size() != program.ops.size())
+      throw InputError(file, pointer,
+                       "expected one " + entry + " for each op of each rank's program");
+    lists.push_back(by_rank[rank]);
+  }
+  return lists;
+}
 
 /// Times per layer of the network, for a network of `layers` layers. Requires one duration per op.
 /// Ops of no layer are left out.

@@ -46,12 +46,12 @@ PlanPrediction predict_plan(const Plan& plan, const Network& network, const Mach
   PlanPrediction result;
   result.programs = every_rank ? programs_of(plan, network) : modelled_programs(plan, network);
   CriticalPath path;
-  const Timeline timeline = simulate(result.programs, machine, &path);
-  result.steps = durations(timeline, result.programs);
+  result.timeline = simulate(result.programs, machine, &path);
+  result.steps = durations(result.timeline, result.programs);
   result.layers = times_by_layer(result.programs, result.steps, network.size());
   result.layer_ranges = ranges_by_layer(result.programs, result.layers, machine);
   result.memory = peak_memory(result.programs, machine);
-  result.whole = prediction_of(timeline.total, path, result.memory.total(), machine);
+  result.whole = prediction_of(result.timeline.total, path, result.memory.total(), machine);
   result.limit = machine.device.memory;
   result.reserve = reserve(machine, result.limit);
   result.kernels = count_kernels(result.programs, machine);

@@ -13,6 +13,7 @@ namespace stratplan {
 
 struct PlanPrediction {
   std::vector<Program> programs;   ///< one per simulated rank
+  Timeline timeline;               ///< the simulated step
   Durations steps;                 ///< simulated durations per rank and op
   std::vector<LayerTimes> layers;  ///< per layer of the network
   /// per layer of the network: in seconds, of the layer's time; without what it waits for others

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/base/index.hpp"
 #include "model/base/json/json.hpp"
 #include "model/partition/program/op_text.hpp"
 
@@ -14,8 +15,6 @@ namespace stratplan {
 namespace {
 
 double microseconds(Seconds time) { return time.value * 1e6; }
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 Bytes sum(const std::vector<Message>& messages) {
   Bytes total{};

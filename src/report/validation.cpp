@@ -1,12 +1,14 @@
 #include "report/validation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "model/base/statistics.hpp"
+#include "model/base/system/shell.hpp"
 #include "model/base/text.hpp"
 #include "report/comparison.hpp"
 #include "report/page/drawing.hpp"
@@ -42,17 +44,14 @@ Range rounds_of(const ValidatedCase& one) {
 
 /// The command that predicts, and runs, only this case again.
 std::string command_of(const ValidationCase& one) {
-  return fmt::format("stratplan validate {} --only {}{}", one.file, one.name,
-                     one.link.empty() ? "" : " --link " + one.link);
+  std::vector<std::string> words{"stratplan", "validate", one.file, "--only", one.name};
+  if (!one.link.empty()) words.insert(words.end(), {"--link", one.link});
+  return shell_line(words);
 }
 
 std::string network_text(const ValidationCase& one) {
-  std::string text = one.network;
-  for (const std::int64_t extent : one.overrides.input_size)
-    text += fmt::format(
-        "{}{}", extent == one.overrides.input_size.front() && text == one.network ? " " : "x",
-        extent);
-  return text;
+  if (one.overrides.input_size.empty()) return one.network;
+  return fmt::format("{} {}", one.network, fmt::join(one.overrides.input_size, "x"));
 }
 
 Table case_table(const Cases& cases) {

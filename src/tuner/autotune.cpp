@@ -91,11 +91,8 @@ void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
 /// Returns a fingerprint of everything on which the measurements depend: the program's file, the
 /// plans, and how they were run.
 std::string key_of(const AutotuneResult& result, const AutotuneRequest& request) {
-  const fs::path program = own_executable();
-  std::string text =
-      fmt::format("{} {} {} {} {} {}", fs::file_size(program),
-                  fs::last_write_time(program).time_since_epoch().count(),
-                  result.network.fingerprint(), request.backend, request.seed, request.rounds);
+  std::string text = fmt::format("{} {} {} {} {}", own_build(), result.network.fingerprint(),
+                                 request.backend, request.seed, request.rounds);
   for (const TunedPlan& tuned : result.plans) {
     text += "\n" + tuned.name + " " + (tuned.plan ? fingerprint(*tuned.plan) : "none");
   }

@@ -115,11 +115,9 @@ class Validating {
 
   /// What the kept results of a case depend on: the program's file, the case and its network.
   std::string key_of(const ValidationCase& one, const Network& network) const {
-    const fs::path program = own_executable();
-    return fingerprint_of(fmt::format("{} {} {} {} {} {} {}", fs::file_size(program),
-                                      fs::last_write_time(program).time_since_epoch().count(),
-                                      one.group(), one.plan_text(), network.fingerprint(),
-                                      request_.seed, request_.rounds));
+    return fingerprint_of(fmt::format("{} {} {} {} {} {}", own_build(), one.group(),
+                                      one.plan_text(), network.fingerprint(), request_.seed,
+                                      request_.rounds));
   }
 
   std::optional<ValidatedCase> kept(const ValidationCase& one, const fs::path& folder,

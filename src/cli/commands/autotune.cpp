@@ -178,7 +178,7 @@ void write_page(const std::filesystem::path& folder, const AutotuneResult& resul
   PageContents contents =
       page_of(read_plan_files({folder.string()}, FolderContents::AllPlans, "local"), command_line);
   contents.remarks = remarks(result);
-  write_file_atomically(folder / "report.html", to_page(contents));
+  write_file_atomically(folder / "report.html", make_page(contents).html);
 }
 
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {

@@ -1,6 +1,5 @@
 // stratplan scale: strong and weak scaling of the best plan and of each baseline.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/system/shell.hpp"
 #include "report/page/page.hpp"
 #include "report/scaling/scaling_figures.hpp"
 
@@ -106,11 +106,12 @@ std::vector<Scaling> scalings_of(const ScaleOptions& options, ScalingRequest req
 std::string contents_of(const std::string& file, const std::vector<Scaling>& scalings,
                         const Json& document, const CommandLine& command_line) {
   if (file.ends_with(".html"))
-    return to_page({.plans = {},
-                    .scalings = scalings,
-                    .remarks = {},
-                    .commands = {fmt::format("{}", fmt::join(command_line, " "))},
-                    .provenance = make_provenance(command_line)});
+    return make_page({.plans = {},
+                      .scalings = scalings,
+                      .remarks = {},
+                      .commands = {shell_line(command_line)},
+                      .provenance = make_provenance(command_line)})
+        .html;
   if (file.ends_with(".csv")) return to_csv(scalings);
   if (file.ends_with(".json")) return document.dump(1) + "\n";
   std::vector<Chart> charts;

@@ -1,10 +1,5 @@
 #include "report/page/figures.hpp"
 
-#include <algorithm>
-
-#include "model/base/error.hpp"
-#include "model/cost/simulator.hpp"
-
 namespace stratplan {
 
 ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned,
@@ -21,24 +16,16 @@ ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned
     plan.prediction.whole = *of_file.prediction;
     plan.prediction.whole.errors = std::move(errors);
   }
-  plan.timeline = simulate(plan.prediction.programs, plan.machine);
   plan.predicted =
       times_by_kind(plan.prediction.programs, plan.prediction.steps, layers, &plan.machine);
   if (!timings) return plan;
   check_match(*timings, timings_file, plan.planned, plan.file);
   const Durations& medians = timings->timing.op_medians;
-  if (!medians.empty()) {
-    Durations drawn;  // of the ranks whose programs were predicted
-    for (const Program& program : plan.prediction.programs) {
-      const auto rank = static_cast<std::size_t>(program.rank);
-      if (medians.size() != static_cast<std::size_t>(program.ranks) ||
-          medians[rank].size() != program.ops.size())
-        throw InputError(timings_file, "/ranks",
-                         "expected one time for each op of each rank's program");
-      drawn.push_back(medians[rank]);
-    }
-    plan.measured = times_by_kind(plan.prediction.programs, drawn, layers, nullptr);
-  }
+  if (!medians.empty())
+    plan.measured = times_by_kind(
+        plan.prediction.programs,
+        of_programs(medians, plan.prediction.programs, timings_file, "/ranks", "time"), layers,
+        nullptr);
   plan.timings = std::move(timings);
   return plan;
 }

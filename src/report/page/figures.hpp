@@ -19,7 +19,6 @@ struct ReportedPlan {
   PlanAndNetwork planned;
   MachineProfile machine;
   PlanPrediction prediction{};
-  Timeline timeline{};  ///< of prediction.programs
   std::vector<KindTimes> predicted{};
   std::optional<Timings> timings{};
   /// by layer, as `predicted`; empty if single ops were not measured

@@ -118,10 +118,8 @@ class Drawing {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
         "width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"sans-serif\" "
         "font-size=\"12\">\n"
-        "<style>svg{{background:#fff;color:#222}}text{{fill:currentColor}}@media(prefers-color-"
-        "scheme:dark){{svg{{background:#1b1b1b;color:#ddd}}}}</"
-        "style>\n",
-        width, height);
+        "{2}",
+        width, height, svg_style);
     for (std::size_t i = 0; i < charts_.size(); ++i)
       draw(charts_[i], chart_width * static_cast<double>(i));
     draw_legend();

@@ -123,9 +123,8 @@ std::string Picture::svg(const std::string& title) const {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" font-family=\"system-ui, sans-serif\" role=\"img\" aria-label=\"{2}\">\n"
-      "<style>svg{{background:#fff;color:#222}}text{{fill:currentColor}}@media(prefers-color-"
-      "scheme:dark){{svg{{background:#1b1b1b;color:#ddd}}}}</style>\n{3}</svg>\n",
-      width_, height_, escaped(title), elements_);
+      "{3}{4}</svg>\n",
+      width_, height_, escaped(title), svg_style, elements_);
 }
 
 }  // namespace stratplan

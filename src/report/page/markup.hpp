@@ -23,6 +23,11 @@ inline constexpr std::array<const char*, 10> distinct_colours{
 /// The text colour, black or white, with the greater contrast on a colour "#rrggbb".
 const char* text_on(std::string_view colour);
 
+/// The style of all pictures: light or dark by the reader's preference.
+inline constexpr std::string_view svg_style =
+    "<style>svg{background:#fff;color:#222}text{fill:currentColor}@media(prefers-color-"
+    "scheme:dark){svg{background:#1b1b1b;color:#ddd}}</style>\n";
+
 /// A picture that is built from elements. Coordinates are in units of the picture, of which a
 /// letter of its text is 11 high. The picture holds no script and no font. Its background and lines
 /// are light or dark by the reader's preference.

@@ -15,14 +15,13 @@ Figure memory_figure(const ReportedPlan& plan) {
   constexpr double left = 58, right = 12, top = 24, height = 190;
   constexpr std::size_t columns = 300;
   const auto& programs = plan.prediction.programs;
-  std::size_t rank = 0;  // the rank that needs most
-  for (std::size_t i = 1; i < programs.size(); ++i)
-    if (peak_memory(programs[i], plan.machine).total() >
-        peak_memory(programs[rank], plan.machine).total())
-      rank = i;
+  std::vector<Bytes> peaks;
+  for (const Program& program : programs)
+    peaks.push_back(peak_memory(program, plan.machine).total());
+  const auto rank = static_cast<std::size_t>(std::ranges::max_element(peaks) - peaks.begin());
   const std::vector<BytesByClass> live = memory_over_step(programs[rank], plan.machine);
-  const std::vector<Span>& spans = plan.timeline.ranks[rank];
-  const Seconds end = plan.timeline.total;
+  const std::vector<Span>& spans = plan.prediction.timeline.ranks[rank];
+  const Seconds end = plan.prediction.timeline.total;
   // The largest memory in each column; an empty column continues the one before it.
   const auto whole = [](const BytesByClass& bytes) {
     Bytes total{};

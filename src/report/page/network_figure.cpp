@@ -22,6 +22,7 @@ struct BlockRow {
 
 struct NetworkRows {
   std::vector<BlockRow> rows;
+  bool merged = false;                  ///< whether a row may hold several blocks
   std::set<std::pair<int, int>> edges;  ///< between rows, from producer to consumer
 };
 
@@ -32,11 +33,12 @@ NetworkRows rows_of(const ReportedPlan& plan) {
   const std::vector<Block> blocks = fold(network);
   std::vector<int> row_of(static_cast<std::size_t>(network.size()), -1);
   NetworkRows result;
-  const bool merges = blocks.size() > most_rows;
+  result.merged = blocks.size() > most_rows;
   for (const Block& block : blocks) {
     const std::string decomposition =
         plan.planned.plan.layers[static_cast<std::size_t>(block.root())].text();
-    if (!merges || result.rows.empty() || result.rows.back().decomposition != decomposition) {
+    if (!result.merged || result.rows.empty() ||
+        result.rows.back().decomposition != decomposition) {
       const std::string& root = network.layer(block.root()).name;
       result.rows.push_back({root, root, decomposition, 0, {}, {}});
     }
@@ -140,9 +142,7 @@ Figure network_figure(const ReportedPlan& plan) {
                       "the decomposition: N samples, F filters, C channels, D H W positions, R "
                       "repeated, each with its number of parts. Lines at the left are connections "
                       "that skip rows. Bars are the time of a step, mean over the ranks{}.",
-                      fold(plan.planned.network).size() > most_rows
-                          ? ", together with following ones that are split alike"
-                          : "",
+                      network.merged ? ", together with following ones that are split alike" : "",
                       measured ? ": predicted above, measured below" : ""),
           picture.svg("layers, their decompositions and times"), csv};
 }

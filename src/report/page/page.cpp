@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
@@ -66,12 +68,6 @@ std::string to_html(const Figure& figure) {
                      figure.name, escaped(figure.title), figure.svg, escaped(figure.caption));
 }
 
-std::string in_a_grid(const std::vector<Figure>& figures) {
-  std::string html = "<div class=\"figures\">\n";
-  for (const Figure& figure : figures) html += to_html(figure);
-  return html + "</div>\n";
-}
-
 /// The figures of one plan. `prefix` keeps the names of several plans' figures apart.
 std::vector<Figure> details_of(const ReportedPlan& plan, const std::string& prefix) {
   std::vector<Figure> figures{network_figure(plan), memory_figure(plan)};
@@ -118,7 +114,7 @@ std::string accuracy_of(const ReportedPlan& plan) {
          to_html(worst_layers(plan.planned.network, comparison, 5));
 }
 
-/// The first plan beside the second, if both are of the same network.
+/// The first plan beside the second.
 std::string difference_of(const std::vector<ReportedPlan>& plans) {
   if (plans.size() < 2) return {};
   const ReportedPlan &a = plans[0], &b = plans[1];
@@ -152,14 +148,6 @@ std::string title_of(const PageContents& contents) {
 }
 
 }  // namespace
-
-std::vector<Figure> figures_of(const PageContents& contents) {
-  std::vector<Figure> figures = overview_of(contents.plans);
-  std::ranges::move(scaling_figures(contents.scalings), std::back_inserter(figures));
-  for (std::size_t i = 0; i < std::min(contents.plans.size(), most_details); ++i)
-    std::ranges::move(details_of(contents.plans[i], prefix_of(i)), std::back_inserter(figures));
-  return figures;
-}
 
 std::string answer_of(const std::vector<ReportedPlan>& plans) {
   if (plans.empty()) return {};
@@ -206,13 +194,19 @@ std::string knee_text(const Scaling& scaling) {
   }
   return fmt::format(
       "There is no knee of {} scaling up to {} ranks: every doubling of the ranks gives at least "
-      "{} "
-      "times the samples per second.",
+      "{} times the samples per second.",
       kind, best.back()->ranks, enough);
 }
 
-std::string to_page(const PageContents& contents) {
+Page make_page(const PageContents& contents) {
   const std::vector<ReportedPlan>& plans = contents.plans;
+  std::vector<Figure> drawn;
+  const auto in_columns = [&](std::vector<Figure> figures) {
+    std::string section = "<div class=\"figures\">\n";
+    for (const Figure& figure : figures) section += to_html(figure);
+    std::ranges::move(figures, std::back_inserter(drawn));
+    return section + "</div>\n";
+  };
   const std::string title = title_of(contents);
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
@@ -221,7 +215,7 @@ std::string to_page(const PageContents& contents) {
       escaped(title), style);
   if (!plans.empty())
     html += fmt::format("<p class=\"answer\">{}</p>\n", escaped(answer_of(plans)));
-  html += in_a_grid(overview_of(plans));
+  html += in_columns(overview_of(plans));
   if (!contents.remarks.empty()) {
     html += "<ul>\n";
     for (const std::string& remark : contents.remarks)
@@ -229,7 +223,7 @@ std::string to_page(const PageContents& contents) {
     html += "</ul>\n";
   }
   if (!contents.scalings.empty()) {
-    html += "<h2>Scaling</h2>\n" + in_a_grid(scaling_figures(contents.scalings));
+    html += "<h2>Scaling</h2>\n" + in_columns(scaling_figures(contents.scalings));
     for (const Scaling& scaling : contents.scalings)
       html += fmt::format("<details><summary>{} scaling in numbers</summary>\n{}</details>\n",
                           scaling.weak ? "weak" : "strong", to_html(scaling_table(scaling)));
@@ -243,7 +237,7 @@ std::string to_page(const PageContents& contents) {
   for (std::size_t i = 0; i < detailed; ++i)
     html +=
         fmt::format("<section class=\"plan\"><h2>{}</h2>\n{}{}</section>\n", escaped(plans[i].name),
-                    in_a_grid(details_of(plans[i], prefix_of(i))),
+                    in_columns(details_of(plans[i], prefix_of(i))),
                     to_html(memory_table(plans[i].prediction.memory, plans[i].prediction.reserve)));
   std::string accuracy;
   for (const ReportedPlan& plan : plans) accuracy += accuracy_of(plan);
@@ -253,7 +247,8 @@ std::string to_page(const PageContents& contents) {
   html += "</pre>\n";
   html += paragraph(fmt::format("Made by stratplan {} on {}.", contents.provenance.text("version"),
                                 contents.provenance.text("date")));
-  return html + "<script>" + script + "</script>\n</body></html>\n";
+  html += fmt::format("<script>{}</script>\n</body></html>\n", script);
+  return {std::move(html), std::move(drawn)};
 }
 
 }  // namespace stratplan

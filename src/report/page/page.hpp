@@ -18,9 +18,6 @@ struct PageContents {
   Provenance provenance;
 };
 
-/// All figures of the page, in its order.
-std::vector<Figure> figures_of(const PageContents& contents);
-
 /// One sentence: the plan to use, its time with range and tier, and how it compares with the other
 /// plans. Empty without plans.
 std::string answer_of(const std::vector<ReportedPlan>& plans);
@@ -29,7 +26,10 @@ std::string answer_of(const std::vector<ReportedPlan>& plans);
 /// the samples per second: "the knee of strong scaling lies at 64 ranks: ...".
 std::string knee_text(const Scaling& scaling);
 
-/// Returns the HTML document.
-std::string to_page(const PageContents& contents);
+struct Page {
+  std::string html;             ///< the document
+  std::vector<Figure> figures;  ///< all of the document, in its order
+};
+Page make_page(const PageContents& contents);
 
 }  // namespace stratplan

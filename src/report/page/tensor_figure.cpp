@@ -77,8 +77,7 @@ class TensorPicture {
         to_(plan.planned.plan.layers[static_cast<std::size_t>(edge.consumer)]),
         home_(distribute(producer_, from_).home),
         needed_(distribute(consumer_, to_).inputs[static_cast<std::size_t>(edge.input)]),
-        type_(plan.planned.plan.execution.precision.activations),
-        ranks_(plan.planned.plan.ranks) {
+        type_(plan.planned.plan.execution.precision.activations) {
     choose_axes();
     choose_reader();
   }
@@ -166,7 +165,7 @@ class TensorPicture {
     std::vector<Tile> tiles;
     for (int place = 0; place < home_.grid.ranks(); ++place) {
       const Region region = home_.owned(place);
-      add_csv(job_rank(home_.ranks, home_.grid, place), "holds", region);
+      add_csv(home_.ranks.of_job(place), "holds", region);
       const auto shown = [&](Axis axis) { return !intersect(region[axis], wanted[axis]).empty(); };
       if (region.empty() || !std::ranges::all_of(hidden_, shown)) continue;
       const auto same = [&](const Tile& tile) {
@@ -174,11 +173,10 @@ class TensorPicture {
       };
       auto tile = std::ranges::find_if(tiles, same);
       if (tile == tiles.end()) tile = tiles.insert(tiles.end(), {region, {}});
-      tile->ranks.push_back(job_rank(home_.ranks, home_.grid, place));
+      tile->ranks.push_back(home_.ranks.of_job(place));
     }
     for (int place = 0; place < needed_.iteration.grid.ranks(); ++place)
-      add_csv(job_rank(needed_.iteration.ranks, needed_.iteration.grid, place), "reads",
-              needed_.region(place));
+      add_csv(needed_.iteration.ranks.of_job(place), "reads", needed_.region(place));
     const Shape& shape = producer_.output;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       const auto& [region, ranks] = tiles[i];
@@ -210,7 +208,7 @@ class TensorPicture {
   /// four units outside, so that a thin halo can be seen.
   void draw_reader() {
     const Region wanted = needed_.region(reader_);
-    const int job = job_rank(needed_.iteration.ranks, needed_.iteration.grid, reader_);
+    const int job = needed_.iteration.ranks.of_job(reader_);
     const int place = home_.place(job);
     const Region own = place >= 0 ? home_.owned(place) : Region{};
     const auto edge = [](double position, double of_tile, std::int64_t at, std::int64_t tile) {
@@ -239,27 +237,22 @@ class TensorPicture {
   /// "of that it gets 2.0 MiB from rank 1", of the first ranks that hold what the reader lacks.
   std::string senders_text(const Region& wanted, int reader) const {
     const int own = home_.place(reader);
-    std::map<std::array<std::int64_t, 2 * axis_count>, bool> taken;  // equal blocks count once
+    std::vector<Region> taken;  // equal blocks count once
     std::vector<std::string> parts;
     int more = 0;
     const Region mine = own >= 0 ? home_.owned(own) : Region{};
     for (int place = 0; place < home_.grid.ranks(); ++place) {
       const Region block = home_.owned(place);
-      Region both;
-      std::array<std::int64_t, 2 * axis_count> key{};
-      for (const Axis axis : {Axis::N, Axis::C, Axis::D, Axis::H, Axis::W}) {
-        both[axis] = intersect(block[axis], wanted[axis]);
-        key[2 * index(axis)] = block[axis].begin;
-        key[2 * index(axis) + 1] = block[axis].end;
-      }
-      if (place == own || both.empty() || block == mine || !taken.try_emplace(key, true).second)
-        continue;
+      const Region both = intersect(block, wanted);
+      const bool known = block == mine || std::ranges::find(taken, block) != taken.end();
+      if (both.empty() || known) continue;
+      taken.push_back(block);
       if (parts.size() == 4) {
         ++more;
         continue;
       }
       parts.push_back(fmt::format("{} from rank {}", readable({both.elements() * size_of(type_)}),
-                                  job_rank(home_.ranks, home_.grid, place)));
+                                  home_.ranks.of_job(place)));
     }
     if (parts.empty()) return {};
     if (more > 0) parts.push_back(fmt::format("more from {} further ranks", more));
@@ -279,12 +272,6 @@ class TensorPicture {
     return text;
   }
 
-  int job_rank(const Ranks& ranks, const ProcessGrid& grid, int place) const {
-    for (int rank = 0; rank < ranks_; ++rank)
-      if (ranks.of_grid(rank, grid.ranks()) == place) return rank;
-    return -1;
-  }
-
   void add_csv(int rank, const char* what, const Region& region) {
     csv_ += fmt::format("{},{}", rank, what);
     for (const Axis axis : {Axis::N, Axis::C, Axis::D, Axis::H, Axis::W})
@@ -299,7 +286,6 @@ class TensorPicture {
   Distribution home_;
   Needed needed_;
   DataType type_;
-  int ranks_;
   Axis down_ = Axis::H, across_ = Axis::W;
   std::vector<Axis> hidden_;  ///< further axes that are split
   int reader_ = 0;            ///< of the consumer's grid

@@ -20,8 +20,8 @@ struct ReportOptions {
   std::string figures;
 };
 
-void write_figures(const std::filesystem::path& folder, const PageContents& contents) {
-  for (const Figure& figure : figures_of(contents)) {
+void write_figures(const std::filesystem::path& folder, const std::vector<Figure>& figures) {
+  for (const Figure& figure : figures) {
     write_file_atomically(folder / (figure.name + ".svg"), figure.svg);
     write_file_atomically(folder / (figure.name + ".csv"), figure.csv);
   }
@@ -30,10 +30,10 @@ void write_figures(const std::filesystem::path& folder, const PageContents& cont
 void write(const ReportOptions& options, const CommandLine& command_line) {
   check_output(options.output);
   if (!options.figures.empty()) std::filesystem::create_directories(options.figures);
-  const PageContents contents = page_of(
-      read_plan_files(options.files, FolderContents::AllPlans, options.machine), command_line);
-  write_file_atomically(options.output, to_page(contents));
-  if (!options.figures.empty()) write_figures(options.figures, contents);
+  const Page page = make_page(page_of(
+      read_plan_files(options.files, FolderContents::AllPlans, options.machine), command_line));
+  write_file_atomically(options.output, page.html);
+  if (!options.figures.empty()) write_figures(options.figures, page.figures);
 }
 
 }  // namespace
@@ -50,8 +50,7 @@ void add_report(CLI::App& program, const CommandLine& command_line) {
   command->footer(
       "The first plan is the one to use; a further one is shown beside it.\n"
       "Examples:\n  stratplan report results -o report.html\n  stratplan report best.json "
-      "mine.json "
-      "-m lassen -o report.html --figures figures");
+      "mine.json -m lassen -o report.html --figures figures");
   command->callback([options, &command_line] { write(*options, command_line); });
 }
 

@@ -10,6 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/cost/simulator.hpp"
 #include "planner/prediction.hpp"
+#include "report/layers.hpp"
 #include "report/trace.hpp"
 
 namespace stratplan {
@@ -71,21 +72,13 @@ class Tracing {
     if (recorded.iteration < 0)
       throw InputError(of.file, "/recorded_step",
                        "expected one step op by op, as `run` of this version records it");
-    std::vector<std::vector<Span>> spans;
-    std::vector<Seconds> errors;
-    for (const Program& program : programs_.back()) {
-      const auto rank = static_cast<std::size_t>(program.rank);
-      if (recorded.ranks.size() != static_cast<std::size_t>(program.ranks) ||
-          recorded.ranks[rank].size() != program.ops.size())
-        throw InputError(of.file, "/recorded_step/ranks",
-                         "expected one span for each op of each rank's program");
-      spans.push_back(recorded.ranks[rank]);
-      errors.push_back(recorded.clock_errors[rank]);
-    }
+    std::vector<std::vector<Span>> spans =
+        of_programs(recorded.ranks, programs_.back(), of.file, "/recorded_step/ranks", "span");
     TracedStep& step =
         add_step(plan, ambiguous ? "measured " + of.file : "measured", std::move(spans));
     step.start = recorded.start;
-    step.clock_errors = std::move(errors);
+    for (const Program& program : programs_.back())
+      step.clock_errors.push_back(recorded.clock_errors[at(program.rank)]);
     runs_.push_back({"run " + of.file, of.timings.parts});
   }
 

@@ -123,6 +123,12 @@ std::string own_executable() {
   return path.string();
 }
 
+std::string own_build() {
+  const std::filesystem::path program = own_executable();
+  return std::to_string(std::filesystem::file_size(program)) + " " +
+         std::to_string(std::filesystem::last_write_time(program).time_since_epoch().count());
+}
+
 std::optional<std::string> find_on_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");

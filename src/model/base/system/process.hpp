@@ -58,6 +58,8 @@ class StopSignals {
 
 /// Returns the path of the running program. Throws EnvironmentError if /proc is missing.
 std::string own_executable();
+/// Returns size and time of that file, which differ if the program was built again.
+std::string own_build();
 /// Returns the path of a program on $PATH, or nothing if there is none.
 std::optional<std::string> find_on_path(const std::string& program);
 
