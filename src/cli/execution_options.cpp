@@ -13,10 +13,6 @@
 namespace stratplan {
 namespace {
 
-/// Types, by the values of --precision and --gradient-sums.
-const std::map<std::string, DataType> precisions{
-    {"fp32", DataType::F32}, {"bf16", DataType::BF16}, {"fp16", DataType::F16}};
-
 std::set<std::string> layers_of(const std::string& list, const Network& network) {
   std::set<std::string> layers;
   std::istringstream names(list);
@@ -55,8 +51,8 @@ void PrecisionOptions::add(CLI::App& command) {
 }
 
 Precision PrecisionOptions::precision() const {
-  return {.activations = precisions.at(activations),
-          .gradient_sums = precisions.at(gradient_sums.value_or("fp32"))};
+  return {.activations = precision_types.at(activations),
+          .gradient_sums = precision_types.at(gradient_sums.value_or("fp32"))};
 }
 
 void ExecutionOptions::add(CLI::App& command) {

@@ -132,12 +132,13 @@ std::string part_of(const std::string& title, const Cases& cases) {
     Table table{{{"kind of op", Table::Align::Left},
                  {"cases"},
                  {"mean absolute error"},
+                 {"worst error"},
                  {"mean error, of the step"}},
                 {}};
     for (const KindError& one : kinds)
       table.rows.push_back({one.kind, std::to_string(one.cases),
                             fmt::format("{:.1f} %", 100 * one.mean_error),
-                            signed_percent(one.mean_of_step)});
+                            signed_percent(one.worst), signed_percent(one.mean_of_step)});
     text += "Kinds of ops, in the cases where they take at least 2 % of the step:\n\n" +
             to_markdown(table) + "\n";
   }
@@ -226,7 +227,9 @@ std::vector<KindError> kind_errors(const Cases& cases) {
       const auto [of_model, of_run] = times[i];
       if (of_run < both.measured_step * least_share) continue;
       ++kinds[i].cases;
-      kinds[i].mean_error += std::abs(of_model / of_run - 1);
+      const double error = of_model / of_run - 1;
+      kinds[i].mean_error += std::abs(error);
+      if (std::abs(error) > std::abs(kinds[i].worst)) kinds[i].worst = error;
       kinds[i].mean_of_step += (of_model - of_run) / both.measured_step;
     }
   }
@@ -253,6 +256,7 @@ std::string validation_report(const ValidationResult& result) {
   for (const ValidatedCase& one : result.cases)
     if (!one.has_result()) failures += fmt::format("- {}: {}\n", one.of.name, one.failure);
   if (!failures.empty()) text += "## Cases without a result\n\n" + failures + "\n";
+  text += "![predicted and measured steps](accuracy.svg)\n\n![errors](accuracy-errors.svg)\n\n";
   text += "## How to make this again\n\n";
   for (const Cases* cases : {&local, &published})
     for (const ValidatedCase* one : *cases)
@@ -327,6 +331,63 @@ std::string validation_chart(const ValidationResult& result) {
   picture.rectangle(left + 150, top + size + 42, 10, 10, {.fill = distinct_colours[1]});
   picture.text(left + 164, top + size + 51, "measured by others");
   return picture.svg("measured and predicted steps");
+}
+
+std::string validation_error_chart(const ValidationResult& result) {
+  constexpr double left = 150, right = figure_width - 12, row = 13, top = 14;
+  struct Row {
+    std::string name;
+    double error;
+    Range range;  ///< of the error
+    std::size_t colour;
+    std::string hint;
+  };
+  std::vector<Row> rows;
+  for (const bool local : {true, false}) {
+    const Cases cases = with_results(result, local);
+    for (const ValidatedCase* one : worst_first(cases)) {
+      const Range range = one->predicted().certainty->step;
+      const double measured = one->measured.median.value;
+      rows.push_back({one->of.name,
+                      one->error(),
+                      {range.low / measured - 1, range.high / measured - 1},
+                      local ? 0U : 1U,
+                      fmt::format("{}: {}, {}", one->of.name, signed_percent(one->error()),
+                                  one->within_range() ? "in its range" : "outside of its range")});
+    }
+    for (const KindError& kind : kind_errors(cases))
+      for (const bool mean : {true, false}) {
+        const double error = mean ? kind.mean_error : kind.worst;
+        rows.push_back({fmt::format("{} {}", kind.kind, mean ? "mean |error|" : "worst"),
+                        error,
+                        {error, error},
+                        2,
+                        fmt::format("{}: {}", kind.kind, signed_percent(error))});
+      }
+  }
+  if (rows.empty()) return Picture(figure_width, top).svg("no results");
+  double most = 0.01;
+  for (const Row& one : rows)
+    most = std::max({most, std::abs(one.error), -one.range.low, one.range.high});
+  const LinearScale scale{2 * most, left, right};
+  const auto along = [&](double error) { return scale(error + most); };
+  const double bottom = top + row * static_cast<double>(rows.size());
+  Picture picture(figure_width, bottom + 34);
+  for (const double mark : {-most, -most / 2, 0.0, most / 2, most}) {
+    picture.line(along(mark), top, along(mark), bottom, mark == 0 ? 0.6 : 0.15);
+    picture.text(along(mark), bottom + 13, signed_percent(mark), Picture::Anchor::Middle);
+  }
+  picture.text((left + right) / 2, bottom + 28, "predicted / measured - 1, with the 80 % range",
+               Picture::Anchor::Middle);
+  double y = top;
+  for (const Row& one : rows) {
+    picture.text(left - 6, y + 10, one.name, Picture::Anchor::End);
+    picture.line(along(one.range.low), y + 6, along(one.range.high), y + 6, 0.6);
+    picture.rectangle(along(one.error) - 3, y + 3, 6, 6,
+                      {.fill = distinct_colours[one.colour], .opacity = 1, .hint = one.hint});
+    y += row;
+  }
+  return picture.svg("errors of predictions");
 }
 
 }  // namespace stratplan

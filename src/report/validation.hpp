@@ -41,6 +41,7 @@ struct KindError {
   std::string kind;       ///< "compute", "exchange", "collective"
   std::size_t cases = 0;  ///< in which the kind takes at least 2 % of the measured step
   double mean_error = 0;  ///< mean of the absolute errors in these cases
+  double worst = 0;       ///< the error with the greatest absolute value
   /// mean over these cases of the error's part of the measured step, signed
   double mean_of_step = 0;
 };
@@ -50,7 +51,9 @@ std::vector<KindError> kind_errors(const std::vector<const ValidatedCase*>& case
 std::string validation_report(const ValidationResult& result);
 /// One line per case. The columns' names hold the units.
 std::string validation_csv(const ValidationResult& result);
-/// Measured against predicted steps, and the errors in order, as SVG.
+/// Measured against predicted steps, as SVG.
 std::string validation_chart(const ValidationResult& result);
+/// The error of each case with its range, the greatest first; then of each kind of op, as SVG.
+std::string validation_error_chart(const ValidationResult& result);
 
 }  // namespace stratplan

@@ -142,6 +142,37 @@ std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& p
   return drift;
 }
 
+std::optional<Drift> Measuring::refresh(const Network& network, const Plan& plan) {
+  constexpr double share = 0.95;
+  constexpr std::size_t most = 60;
+  const MachineProfile machine = known();
+  const auto kernels = representative_kernels(programs_of(network, {&plan}), machine, share, most);
+  if (kernels.empty()) return std::nullopt;
+  ProfileRequest request;
+  request.ranks = ranks_;
+  request.threads_per_rank = threads_per_rank;
+  for (const RepresentativeKernel& each : kernels) request.kernels.push_back(each.kernel);
+  const auto file = scratch_file("refresh");
+  measure(request, file);
+  MachineProfile now = read_machine(file.string());
+  std::filesystem::remove(file);
+  const std::optional<Drift> drift = drift_of(kernels, machine, now);
+  drift_ = drift && drift->even ? drift->ratio : 1;
+  for (const RepresentativeKernel& each : kernels)
+    now.kernels.at(each.kernel.key()).drift = *drift_;
+  write_document(local_machine_path(ranks_, threads_per_rank), "machine", to_json(now));
+  return drift;
+}
+
+void Measuring::refresh_links(const Network& network, const Plan& plan) {
+  MachineProfile machine = known();
+  machine.collectives.clear();
+  machine.one_way = machine.both_ways = {};
+  ProfileRequest request = missing(programs_of(network, {&plan}), machine);
+  request.kernels.clear();
+  if (!request.empty()) add(std::move(request));
+}
+
 /// Returns the programs of all plans, as programs of a job of ranks_ ranks. Plans on fewer ranks
 /// are also measured with all ranks busy, because all kernels share one profile.
 std::vector<Program> Measuring::programs_of(const Network& network,
@@ -196,7 +227,9 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const std::string
     MachineProfile machine = measuring.known();
     machine.unmeasured_workspace = measuring.workspace();
     machine.drift = drift;
-    machine.speeds = {};  // an optimistic estimate never hides a plan that is worth measuring
+    // An optimistic estimate never hides a plan that is worth measuring.
+    machine.speeds = {};
+    machine.borrowed = {};
     PlanningResult planning = plan(network, source, measuring.ranks(), machine, options);
     if (turn == most_turns || !measuring.measure_missing(network, plans_to_measure(planning)))
       return {std::move(machine), std::move(planning)};

@@ -45,6 +45,11 @@ class Measuring {
   /// Measures a few of the plan's kernels again, and leaves the local profile as it is. Returns the
   /// machine's drift since it was profiled; nothing if none was found.
   std::optional<Drift> find_drift(const Network& network, const Plan& plan);
+  /// Measures the kernels that take most of the plan's computing time again, and puts them into the
+  /// local profile. Returns the machine's drift, which applies to the other kernels.
+  std::optional<Drift> refresh(const Network& network, const Plan& plan);
+  /// Measures again the messages and collectives that the plan needs.
+  void refresh_links(const Network& network, const Plan& plan);
 
  private:
   std::vector<Program> programs_of(const Network& network,

@@ -11,7 +11,7 @@
 #include "job/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
-#include "model/base/system/process.hpp"
+#include "model/base/statistics.hpp"
 #include "planner/baselines.hpp"
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
@@ -31,20 +31,23 @@ constexpr int most_plannings = 12;
 /// The user stopped a case.
 struct CaseInterrupted {};
 
-PlanningOptions planning_options(const ValidationCase& one) {
+PlanningOptions planning_options(const ValidationCase& one, const Software& software) {
   PlanningOptions options;
   options.overrides = one.overrides;
+  options.execution.precision.activations = one.activations;
+  options.execution = as_run_by(software, options.execution);
   options.free.micro_batches = false;
   return options;
 }
 
 /// The baseline that the case names.
-Plan baseline_of(const ValidationCase& one, const Network& network, const MachineProfile& machine) {
+Plan baseline_of(const ValidationCase& one, const Network& network, const MachineProfile& machine,
+                 const Execution& execution) {
   const auto fits = [&](const Plan& plan) {
     return machine.device.memory.value == 0 ||
            peak_memory(plan, network, machine) <= machine.device.memory;
   };
-  for (Baseline& baseline : baselines(network, one.ranks, machine, {}, fits)) {
+  for (Baseline& baseline : baselines(network, one.ranks, machine, execution, fits)) {
     const bool named =
         baseline.name == one.plan || std::ranges::count(baseline.aliases, one.plan) > 0;
     if (!named) continue;
@@ -63,16 +66,32 @@ Plan baseline_of(const ValidationCase& one, const Network& network, const Machin
 
 /// Plans a case on a machine, with the prediction.
 Plan planned_on(const ValidationCase& one, const Network& network, const MachineProfile& machine) {
+  const PlanningOptions options = planning_options(one, machine.software);
   if (one.plan == "recommended")
-    return plan(network, one.network, one.ranks, machine, planning_options(one)).recommended;
+    return plan(network, one.network, one.ranks, machine, options).recommended;
   std::optional<Plan> stated = stated_plan(one, network);
-  Plan chosen = stated ? *std::move(stated) : baseline_of(one, network, machine);
+  Plan chosen = stated ? *std::move(stated) : baseline_of(one, network, machine, options.execution);
+  for (const Decomposition& layer : chosen.layers)
+    if (!can_run(machine.software, layer.grid))
+      throw InfeasibleError(fmt::format("{} cannot run {}", machine.software.name, layer.text()));
+  chosen.execution = options.execution;
   chosen.ranks_offered = one.ranks;
   chosen.machine_name = machine.name;
   chosen.machine_fingerprint = machine.fingerprint();
   chosen.software = machine.software.name;
   chosen.prediction = choose_execution(chosen, network, machine, {});
   return chosen;
+}
+
+/// Calls `measure`, whose measuring jobs may be interrupted.
+template <class Measure>
+auto uninterrupted(const Measuring& measuring, Measure measure) {
+  try {
+    return measure();
+  } catch (const JobFailed&) {
+    if (measuring.interrupted() || stop_requested()) throw CaseInterrupted{};
+    throw;
+  }
 }
 
 class Validating {
@@ -85,7 +104,12 @@ class Validating {
       const ValidationCase& one = request_.cases[i];
       log_.phase(fmt::format("case {} of {}: {}", i + 1, request_.cases.size(), one.name));
       try {
-        result.cases.push_back(one.local() ? run_here(one) : predict(one));
+        if (!one.local())
+          result.cases.push_back(predict_there(one));
+        else if (auto done = run_here(one))
+          result.cases.push_back(*std::move(done));
+        else
+          ++result.elsewhere;
       } catch (const CaseInterrupted&) {
         result.interrupted = true;
         break;
@@ -103,7 +127,7 @@ class Validating {
   }
 
  private:
-  static ValidatedCase predict(const ValidationCase& one) {
+  static ValidatedCase predict_there(const ValidationCase& one) {
     ValidatedCase done{one};
     Network network = read_network(one.network, one.overrides);
     done.machine = read_machine(one.machine, one.ranks, 1, read_software(one.software));
@@ -113,87 +137,114 @@ class Validating {
     return done;
   }
 
-  /// What the kept results of a case depend on: the program's file, the case and its network.
+  /// What a case's measurements depend on. Predictions are made anew from the profiles that were
+  /// measured before each run, so that a change of the model needs no new runs.
   std::string key_of(const ValidationCase& one, const Network& network) const {
-    return fingerprint_of(fmt::format("{} {} {} {} {} {}", own_build(), one.group(),
-                                      one.plan_text(), network.fingerprint(), request_.seed,
-                                      request_.rounds));
+    return fingerprint_of(fmt::format("{} {} {} {} {}", one.group(), one.plan_text(),
+                                      network.fingerprint(), request_.seed, request_.rounds));
   }
 
   std::optional<ValidatedCase> kept(const ValidationCase& one, const fs::path& folder,
                                     const std::string& key) const {
-    if (request_.fresh) return {};
-    const auto measurements = read_measurements(folder / "measurements.json", key);
-    if (!measurements || !measurements->contains(one.name)) return {};
-    ValidatedCase done{one};
-    done.planned = read_plan((folder / "plan.json").string());
-    done.machine = read_machine((folder / "machine.json").string());
-    done.measured = measurements->at(one.name);
-    done.timings = folder / "timings.json";
-    return done;
+    if (request_.fresh && one.link == request_.link) return {};
+    const auto rounds = read_measurements(folder / "measurements.json", key);
+    if (!rounds) return {};
+    return summary_of(one, folder, *rounds);
   }
 
-  ValidatedCase run_here(const ValidationCase& one) {
-    Network network = read_network(one.network, one.overrides);
+  /// Nothing if the case is of another link than this machine's, and no results of it are kept.
+  std::optional<ValidatedCase> run_here(const ValidationCase& one) {
+    const Network network = read_network(one.network, one.overrides);
     const fs::path folder = request_.folder / one.name;
     const std::string key = key_of(one, network);
-    if (auto before = kept(one, folder, key)) return *std::move(before);
+    if (auto before = kept(one, folder, key)) return before;
+    if (one.link != request_.link) return {};
     if (stop_requested()) throw CaseInterrupted{};
-    fs::create_directories(folder);
-    fs::remove(folder / "measurements.json");  // nothing of other runs stays beside new files
-    ValidatedCase done{one};
-    Plan chosen = measured_plan(one, network, done.machine);
-    write_document(folder / "machine.json", "machine", to_json(done.machine));
-    write_document(folder / "plan.json", "plan", to_json(chosen, network, request_.provenance));
-    run_plan(one, chosen, folder, done.measured);
-    write_measurements(folder / "measurements.json", key, {{one.name, done.measured}});
-    done.planned = {std::move(chosen), std::move(network)};
-    done.timings = folder / "timings.json";
-    return done;
+    fs::remove_all(folder);  // nothing of other runs stays beside new files
+    Measuring measuring(one.ranks, request_.backend, log_);
+    const Plan chosen = measured_plan(one, network, measuring);
+    Measurements rounds;
+    for (int round = 1; round <= request_.rounds; ++round) {
+      const std::string name = fmt::format("round-{}", round);
+      rounds.emplace(name, run_round(one, network, measuring, chosen, folder / name));
+    }
+    write_measurements(folder / "measurements.json", key, rounds);
+    return summary_of(one, folder, rounds);
   }
 
-  /// Plans and measures until nothing that the plan needs is missing. `machine`: gets the profile.
-  Plan measured_plan(const ValidationCase& one, const Network& network, MachineProfile& machine) {
-    Measuring measuring(one.ranks, request_.backend, log_);
-    const auto plan_now = [&](const std::optional<Drift>& drift) {
-      machine = measuring.known();
+  /// Plans and measures until nothing that the plan needs is missing.
+  Plan measured_plan(const ValidationCase& one, const Network& network, Measuring& measuring) {
+    const auto plan_now = [&] {
+      MachineProfile machine = measuring.known();
       machine.unmeasured_workspace = measuring.workspace();
-      machine.drift = drift;
       return planned_on(one, network, machine);
     };
-    try {
-      Plan chosen = plan_now({});
+    return uninterrupted(measuring, [&] {
+      Plan chosen = plan_now();
       for (int turn = 1; turn < most_plannings && measuring.measure_missing(network, {&chosen});
            ++turn)
-        chosen = plan_now({});
-      const std::optional<Drift> drift = measuring.find_drift(network, chosen);
-      if (one.plan != "recommended") return plan_now(drift);
-      // The plan stays the one that was measured.
-      machine.drift = drift;
-      chosen.prediction = choose_execution(chosen, network, machine, {});
+        chosen = plan_now();
+      measuring.refresh_links(network, chosen);
       return chosen;
-    } catch (const JobFailed&) {
-      if (measuring.interrupted() || stop_requested()) throw CaseInterrupted{};
-      throw;
-    }
+    });
   }
 
-  void run_plan(const ValidationCase& one, const Plan& chosen, const fs::path& folder,
-                Measured& measured) {
+  /// Predicts the plan's step on the machine as it is now, with the implementations that are now
+  /// the fastest, and then runs the plan.
+  Measured run_round(const ValidationCase& one, const Network& network, Measuring& measuring,
+                     Plan chosen, const fs::path& folder) {
+    const std::optional<Drift> drift =
+        uninterrupted(measuring, [&] { return measuring.refresh(network, chosen); });
+    MachineProfile machine = measuring.known();
+    machine.drift = drift;
+    chosen.prediction = choose_execution(chosen, network, machine, {});
+    fs::create_directories(folder);
+    write_document(folder / "machine.json", "machine", to_json(machine));
+    write_document(folder / "plan.json", "plan", to_json(chosen, network, request_.provenance));
     AutotuneRequest as;
     as.network = one.network;
     as.overrides = one.overrides;
     as.ranks = one.ranks;
     as.backend = request_.backend;
     as.seed = request_.seed;
-    as.rounds = request_.rounds;
+    as.rounds = 1;
+    as.least_time = {4};
     as.folder = folder;
     as.provenance = request_.provenance;
     Journal journal(folder / "log", {});
-    std::vector<TunedPlan> plans{TunedPlan{one.name, {}, chosen, {}, {}, folder}};
+    std::vector<TunedPlan> plans{TunedPlan{one.name, {}, std::move(chosen), {}, {}, folder}};
     Race race(as, log_, journal);
     if (race.run(plans, {std::numeric_limits<double>::infinity()})) throw CaseInterrupted{};
-    measured = *plans.front().measured;
+    return *plans.front().measured;
+  }
+
+  /// The medians of the rounds' predictions and of their measured steps.
+  static ValidatedCase summary_of(const ValidationCase& one, const fs::path& folder,
+                                  const Measurements& rounds) {
+    std::vector<ValidatedCase> each;
+    std::vector<double> medians, p10, p90;
+    Measured all;
+    for (const auto& [name, round] : rounds) {
+      ValidatedCase& done = each.emplace_back(ValidatedCase{one});
+      done.planned = read_plan((folder / name / "plan.json").string());
+      done.machine = read_machine((folder / name / "machine.json").string());
+      done.planned.plan.prediction = predict(done.planned.plan, done.planned.network, done.machine);
+      done.timings = folder / name / "timings.json";
+      medians.push_back(round.median.value);
+      p10.push_back(round.p10.value);
+      p90.push_back(round.p90.value);
+      all.rounds.push_back(round.median);
+      all.samples += round.samples;
+      all.foreign_load = std::max(all.foreign_load, round.foreign_load);
+      all.repetitions += round.repetitions;
+    }
+    all.median = {median(medians)};
+    all.p10 = {median(p10)};
+    all.p90 = {median(p90)};
+    std::ranges::sort(each, {}, [](const ValidatedCase& done) { return done.predicted().step; });
+    ValidatedCase middle = std::move(each[(each.size() - 1) / 2]);
+    middle.measured = std::move(all);
+    return middle;
   }
 
   const ValidationRequest& request_;

@@ -1,7 +1,8 @@
 #pragma once
-// Validation: the prediction of each case is made first, and then compared with a measurement: of a
-// run here, or of others. Results are kept case by case, so a second call goes on where the first
-// one ended.
+// Validation: the prediction of each case is made first, and then compared with a measurement: of
+// runs here, or of others. Here the plan's heaviest kernels are measured again before each run,
+// because a shared machine's speed changes within a minute. Results are kept case by case, so a
+// second call goes on where the first one ended.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace stratplan {
 struct ValidationRequest {
   std::vector<ValidationCase> cases;
   std::string backend;
+  std::string link;  ///< what connects the ranks of this machine now
   std::uint64_t seed = 1;
   int rounds = 3;                ///< runs of each local case
   std::filesystem::path folder;  ///< holds a folder for each local case
@@ -26,10 +28,10 @@ struct ValidationRequest {
 struct ValidatedCase {
   ValidationCase of;
   std::string failure{};            ///< why there is no result; empty: there is one
-  PlanAndNetwork planned{};         ///< the plan has its prediction
+  PlanAndNetwork planned{};         ///< with its prediction, of rounds the middle one
   MachineProfile machine{};         ///< on which the prediction rests
-  Measured measured{};              ///< of others: only the median
-  std::filesystem::path timings{};  ///< of the middle round of a local case
+  Measured measured{};              ///< medians of the rounds; of others: only the median
+  std::filesystem::path timings{};  ///< of the round whose prediction is given
 
   bool has_result() const { return failure.empty(); }
   const Prediction& predicted() const { return *planned.plan.prediction; }
@@ -42,11 +44,12 @@ struct ValidatedCase {
 
 struct ValidationResult {
   std::vector<ValidatedCase> cases;  ///< in the order of the request
+  std::size_t elsewhere = 0;         ///< local cases of other links of which no results are kept
   bool interrupted = false;          ///< cases that are left are not in `cases`
 };
 
-/// Predicts all cases, and runs the local ones. A case that cannot be planned or run has a failure
-/// and ends nothing. Passes on JobFailed of measuring jobs.
+/// Predicts all cases, and runs the local ones over the request's link. A case that cannot be
+/// planned or run has a failure and ends nothing. Passes on JobFailed of measuring jobs.
 ValidationResult validate(const ValidationRequest& request, Log& log);
 
 }  // namespace stratplan

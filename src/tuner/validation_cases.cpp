@@ -3,27 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "model/partition/execution.hpp"
 
 namespace stratplan {
 namespace {
+
+/// What a list names: paths in it are relative to its folder.
+std::string named_in(const std::string& file, const std::string& named) {
+  if (named.find('/') == std::string::npos) return named;
+  return (std::filesystem::path(file).parent_path() / named).lexically_normal().string();
+}
 
 ValidationCase case_from(const Json& document, const std::string& file,
                          const std::string& pointer) {
   ValidationCase one;
   one.file = file;
   one.name = document.at("name");
-  one.network = document.at("network");
+  one.network = named_in(file, document.at("network"));
   one.overrides.batch = document.at("batch").get<std::int64_t>();
   if (document.contains("input_size"))
     one.overrides.input_size = document.at("input_size").get<std::vector<std::int64_t>>();
   one.ranks = document.at("ranks");
-  one.machine = document.value("machine", one.machine);
-  one.software = document.value("software", one.software);
+  one.machine = named_in(file, document.value("machine", one.machine));
+  one.software = named_in(file, document.value("software", one.software));
+  one.activations = precision_types.at(document.value("precision", "fp32"));
   one.link = document.value("link", "");
   const Json& plan = document.at("plan");
   if (plan.is_string()) one.plan = plan.get<std::string>();
@@ -44,6 +53,8 @@ ValidationCase case_from(const Json& document, const std::string& file,
   require(here || one.link.empty(), "/link", "expected no link in a case that others measured");
   require(!here || one.software == "stratplan", "/software",
           "expected no other software in a case that is run here");
+  require(!here || one.activations == DataType::F32, "/precision",
+          "expected fp32 in a case that is run here");
   return one;
 }
 
@@ -79,8 +90,8 @@ std::string ValidationCase::plan_text() const {
 }
 
 std::string ValidationCase::group() const {
-  std::string text =
-      fmt::format("{} {} {} {} {} {}", network, *overrides.batch, ranks, machine, software, link);
+  std::string text = fmt::format("{} {} {} {} {} {} {}", network, *overrides.batch, ranks, machine,
+                                 software, name_of(activations), link);
   for (const std::int64_t extent : overrides.input_size) text += fmt::format(" {}", extent);
   return text;
 }

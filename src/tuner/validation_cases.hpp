@@ -13,11 +13,12 @@ namespace stratplan {
 struct ValidationCase {
   std::string file;  ///< of the case
   std::string name;
-  std::string network;
+  std::string network;  ///< a path is relative to the working folder, as is that of `machine`
   NetworkOverrides overrides;  ///< the batch is always set
   int ranks = 1;
   std::string machine = "local";
   std::string software = "stratplan";
+  DataType activations = DataType::F32;
   std::string link;  ///< of a local case; empty: what the machine has
   std::string plan;  ///< "recommended", "sample", "H2 W2"; empty: `by_layer`
   /// pattern of layers' names, and their decomposition; the first that matches counts

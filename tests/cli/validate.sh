@@ -7,7 +7,6 @@ mkdir "$STRATPLAN_CACHE_DIR"
 cat >"$scratch/cases.json" <<'JSON'
 {"schema_version": 1, "cases": [
   {"name": "split", "network": "tiny", "batch": 4, "ranks": 2, "plan": "H2"},
-  {"name": "samples", "network": "tiny", "batch": 4, "ranks": 2, "plan": "sample"},
   {"name": "mixed", "network": "tiny", "batch": 4, "ranks": 2, "plan": {"conv1": "H2", "fc*": "F2", "*": "N2"}},
   {"name": "best", "network": "tiny", "batch": 4, "ranks": 2, "plan": "recommended"},
   {"name": "slow", "network": "tiny", "batch": 4, "ranks": 2, "plan": "N2", "link": "1gbit"},
@@ -16,37 +15,56 @@ cat >"$scratch/cases.json" <<'JSON'
 ]}
 JSON
 expect 0 "1 case left out, because they run over other links" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1
-check "six cases" test "$(grep -c '^[a-z-]*: ' "$scratch/stdout")" = 6
+check "five cases" test "$(grep -c '^[a-z-]*: ' "$scratch/stdout")" = 5
 check "the failure is told" grep -q "^impossible: .*N512" "$scratch/stdout"
 report=$scratch/results/accuracy.md
 check "both parts" grep -q "^## Measured by others" "$report"
 check "local part" grep -q "^## Run on this machine" "$report"
 check "regret" grep -q "^Regret: " "$report"
-check "kinds of ops" grep -q "^| compute | [1-4] |" "$report"
+check "kinds of ops" grep -q "^| compute | [1-3] |" "$report"
 check "the command for one case" grep -q "stratplan validate .*cases.json --only mixed" "$report"
-check "a line per case" test "$(wc -l <"$scratch/results/accuracy.csv")" = 6
+check "a line per case" test "$(wc -l <"$scratch/results/accuracy.csv")" = 5
 check "a chart" grep -q "predicted [0-9.]* ms, measured" "$scratch/results/accuracy.svg"
-check "predicted before it ran" test "$scratch/results/split/plan.json" -ot "$scratch/results/split/timings.json"
+check "errors as a chart" grep -q "of-others: .* %, .* range" "$scratch/results/accuracy-errors.svg"
+check "predicted before it ran" test "$scratch/results/split/round-1/plan.json" -ot "$scratch/results/split/round-1/timings.json"
 
 # A second call runs nothing again, and gives the same figures.
 cp "$scratch/results/accuracy.csv" "$scratch/first.csv"
 touch "$scratch/before"
 expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --report "$scratch"
-check "nothing ran again" test "$scratch/results/best/timings.json" -ot "$scratch/before"
+check "nothing ran again" test "$scratch/results/best/round-1/timings.json" -ot "$scratch/before"
 check "the same figures" cmp "$scratch/first.csv" "$scratch/accuracy.csv"
 expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only split --fresh --json
-check "--fresh runs again" test "$scratch/results/split/timings.json" -nt "$scratch/before"
+check "--fresh runs again" test "$scratch/results/split/round-1/timings.json" -nt "$scratch/before"
 check "JSON" python3 -c "
 import json, sys
 one, = json.load(open('$scratch/stdout'))['cases']
 assert one['name'] == 'split' and one['error'] == one['predicted_step_seconds'] / one['measured_step_seconds'] - 1"
-expect 0 "" sp validate "$scratch/cases.json" --list --only "s*"
+expect 0 "" sp validate "$scratch/cases.json" --list --only "[sm][pi]*"
 check "a list" test "$(cat "$scratch/stdout")" = "split: tiny, batch 4, 2 ranks on local, H2
-samples: tiny, batch 4, 2 ranks on local, sample"
+mixed: tiny, batch 4, 2 ranks on local, conv1: H2, fc*: F2, *: N2"
+
+# Results over another link are kept, and reported with the others.
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only slow --link 1gbit
+touch "$scratch/before"
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only "s*"
+check "both links" grep -q "^slow: predicted" "$scratch/stdout"
+check "the other link is not run" test "$scratch/results/slow/round-1/timings.json" -ot "$scratch/before"
+
+# Files beside the list, and 16 bits.
+mkdir "$scratch/lists"
+cp "$scratch/cases.json" "$scratch/lists"
+cp "$(dirname "$0")/../../machines/lassen.json" "$scratch/lists/mine.json"
+echo '{"schema_version": 1, "cases": [{"name": "half", "network": "resnet18", "batch": 32, "ranks": 4, "machine": "./mine.json", "precision": "fp16", "plan": "sample", "measured_step_seconds": 0.1, "source": "a table"}]}' >"$scratch/lists/half.json"
+expect 0 "^half: predicted|" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
+half=$(python3 -c "import json; print(json.load(open('$scratch/stdout'))['cases'][0]['predicted_step_seconds'])")
+sed -i 's/"fp16"/"fp32"/' "$scratch/lists/half.json"
+expect 0 "" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
+check "16 bits are faster" python3 -c "import json; assert $half < json.load(open('$scratch/stdout'))['cases'][0]['predicted_step_seconds']"
 
 # An interruption leaves whole files, and the next call goes on. Shells ignore SIGINT for background
 # jobs, unless they are told not to.
-env --default-signal=INT "$program" validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 4 >/dev/null 2>&1 &
+env --default-signal=INT "$program" validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 2 >/dev/null 2>&1 &
 process=$!
 for _ in $(seq 300); do
   [ -e "$scratch/stopped/split/measurements.json" ] && break
@@ -58,17 +76,18 @@ status=$?
 check "exit code 75 ($status)" test $status = 75
 check "the report says so" grep -q "was interrupted" "$scratch/stopped/accuracy.md"
 touch "$scratch/before"
-expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 4 --only split
-check "the finished case is kept" test "$scratch/stopped/split/timings.json" -ot "$scratch/before"
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 2 --only split
+check "the finished case is kept" test "$scratch/stopped/split/round-1/timings.json" -ot "$scratch/before"
 
 # Bad lists.
 bad() { # DESCRIPTION EXIT REGEX SED-SCRIPT
   sed "$4" "$scratch/cases.json" >"$scratch/bad.json"
   expect "$2" "$3" sp validate "$scratch/bad.json" -o "$scratch/bad" --only "${5:-*}"
 }
-bad "two names" 3 "bad\.json: at /cases/1/name: expected another name than split" 's/"samples"/"split"/'
-bad "no source" 3 "bad\.json: at /cases/5/source: expected where" 's/, "source": "a table"//'
-bad "no measurement" 3 "bad\.json: at /cases/5/machine: expected \"local\"" 's/"measured_step_seconds": 0.5, //'
+bad "two names" 3 "bad\.json: at /cases/1/name: expected another name than split" 's/"mixed"/"split"/'
+bad "no source" 3 "bad\.json: at /cases/4/source: expected where" 's/, "source": "a table"//'
+bad "no measurement" 3 "bad\.json: at /cases/4/machine: expected \"local\"" 's/"measured_step_seconds": 0.5, //'
+bad "16 bits here" 3 "bad\.json: at /cases/0/precision: expected fp32" 's/"plan": "H2"/"plan": "H2", "precision": "fp16"/'
 bad "a word" 3 "bad\.json: at /cases/0.*frobnicate" 's/"plan": "H2"/"plan": "H2", "frobnicate": 1/'
 bad "a name with a slash" 3 "bad\.json: at /cases/0/name" 's/"split"/"..\/split"/'
 bad "another number of ranks" 0 "case split: .*expected 2 ranks, found 4" 's/"plan": "H2"/"plan": "H4"/' split

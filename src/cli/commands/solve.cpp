@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/text.hpp"
 
 namespace stratplan {
 namespace {
@@ -19,11 +20,11 @@ void solve_and_print(const std::string& file, bool json) {
   }
   for (const auto& [node, candidate] : answer.at("assignment").items())
     fmt::print("{}  {}\n", node, candidate.get<int>());
-  fmt::print("cost {}, {}, in {:.3g} s\n", answer.at("cost").get<double>(),
+  fmt::print("cost {}, {}, in {}\n", answer.at("cost").get<double>(),
              answer.at("optimal").get<bool>()
                  ? "proven optimal"
                  : fmt::format("within {:.3g} % of the best", 100 * answer.at("gap").get<double>()),
-             answer.at("seconds").get<double>());
+             duration({answer.at("seconds").get<double>()}));
 }
 
 }  // namespace

@@ -53,24 +53,13 @@ bool wanted(const ValidationCase& one, const ValidateOptions& options) {
   return options.only.empty() || std::ranges::any_of(options.only, matches);
 }
 
-/// The cases to do. Local cases of another link than --link are left out, with a note.
+/// The cases that the user asks for.
 std::vector<ValidationCase> cases_of(const ValidateOptions& options) {
   std::vector<ValidationCase> cases;
-  std::size_t elsewhere = 0, asked = 0;
   for (const std::string& file : files_of(options))
-    for (ValidationCase& one : read_validation_cases(file)) {
-      if (!wanted(one, options)) continue;
-      ++asked;
-      if (one.local() && one.link != options.link)
-        ++elsewhere;
-      else
-        cases.push_back(std::move(one));
-    }
-  if (asked == 0) throw UsageError("--only: no case has such a name");
-  if (elsewhere > 0)
-    note(fmt::format("{} left out, because they run over other links than {}; --link names it",
-                     counted(static_cast<std::int64_t>(elsewhere), "case"),
-                     options.link.empty() ? "those of this machine" : options.link));
+    for (ValidationCase& one : read_validation_cases(file))
+      if (wanted(one, options)) cases.push_back(std::move(one));
+  if (cases.empty()) throw UsageError("--only: no case has such a name");
   return cases;
 }
 
@@ -130,6 +119,7 @@ void validate_and_report(const ValidateOptions& options, const CommandLine& comm
       throw EnvironmentError(fmt::format("case {}: {} ranks on {} cores cannot be timed", one.name,
                                          one.ranks, usable_cores()));
   request.backend = options.backend;
+  request.link = options.link;
   request.rounds = options.rounds;
   request.folder = options.output;
   request.fresh = options.fresh;
@@ -140,9 +130,14 @@ void validate_and_report(const ValidateOptions& options, const CommandLine& comm
   check_cache();
   Console console;
   const ValidationResult result = validate(request, console);
+  if (result.elsewhere > 0)
+    note(fmt::format("{} left out, because they run over other links than {}; --link names it",
+                     counted(static_cast<std::int64_t>(result.elsewhere), "case"),
+                     options.link.empty() ? "those of this machine" : options.link));
   write_file_atomically(report / "accuracy.md", validation_report(result));
   write_file_atomically(report / "accuracy.csv", validation_csv(result));
   write_file_atomically(report / "accuracy.svg", validation_chart(result));
+  write_file_atomically(report / "accuracy-errors.svg", validation_error_chart(result));
   if (options.json)
     fmt::print("{}\n", to_json(result).dump());
   else
@@ -171,8 +166,8 @@ void add_validate(CLI::App& program, const CommandLine& command_line) {
                    "only cases whose name matches this pattern; the option may be given again")
       ->allow_extra_args(false);
   command->add_option("--link", options->link,
-                      "what connects this machine's ranks now: local cases of other links are left "
-                      "out");
+                      "what connects this machine's ranks now: local cases of other links are not "
+                      "run, but kept results of them are reported");
   command->add_flag("--list", options->list, "print the cases, and do nothing");
   command->add_option("-o,--output", options->output, "folder for the results of each case")
       ->capture_default_str();

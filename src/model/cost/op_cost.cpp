@@ -71,6 +71,8 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
       return {measured->second.mean() * factor + mapping, Tier::Measured,
               measured->second.deviation() * factor};
     }
+    if (const auto borrowed = machine.borrowed.find(kernel.key()))
+      return {borrowed->seconds * all + mapping, Tier::Calibrated, {}, borrowed->deviation};
   }
   const Seconds estimate = estimate_kernel(kernel, machine.device) * all;
   const auto correction = machine.speeds.correction(kernel);

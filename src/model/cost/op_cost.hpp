@@ -12,7 +12,7 @@ struct OpCost {
   /// standard deviation of `seconds` from one run to the next; zero if not measured. The simulator
   /// derives from it how long partners wait for each other.
   Seconds deviation{};
-  /// of an estimate that measured kernels of its family correct: the standard deviation of
+  /// of an estimate that measured kernels correct: the standard deviation of
   /// ln(measured / estimated); else zero
   double doubt = 0;
 };
@@ -20,7 +20,8 @@ struct OpCost {
 /// The time of an op alone, with its partners ready. Estimates of a machine of which nothing was
 /// measured are optimistic lower bounds, so an estimate never hides a plan that is worth measuring.
 /// Where kernels were measured, they correct the estimates of their family
-/// (MachineProfile::speeds).
+/// (MachineProfile::speeds). A kernel that was measured with another number of busy ranks is
+/// estimated from that (MachineProfile::borrowed).
 ///   compute     the kernel's own measurement, else estimate_kernel
 ///   load        cost_of the LoadOp
 ///   exchange    if measured, the sum of exchange_cost over the partners, since all messages of a

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <vector>
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -102,13 +104,46 @@ void check_arithmetic(const std::string& text) {
                                suffix, suggestion(suffix, names), fmt::join(names, ", ")));
 }
 
+/// Borrows the kernels of this machine's profiles of other numbers of ranks, the nearest numbers
+/// first. A damaged profile lends nothing: whoever uses it is told.
+void borrow_kernels(MachineProfile& machine, int threads_per_rank) {
+  const auto times = [](const MachineProfile& profile) {
+    BorrowedKernels::Times result;
+    for (const auto& [key, measured] : profile.kernels)
+      result.emplace(key, measured.mean() / measured.drift);
+    return result;
+  };
+  const auto same = [&](const MachineProfile& other, const char* what) {
+    return other.provenance.text(what) == machine.provenance.text(what);
+  };
+  std::vector<int> others;
+  std::error_code ignored;
+  for (int ranks = 1; ranks <= 4 * usable_cores(); ++ranks)
+    if (ranks != machine.measured_ranks &&
+        fs::exists(local_machine_path(ranks, threads_per_rank), ignored))
+      others.push_back(ranks);
+  std::ranges::stable_sort(others, {}, [&](int ranks) {
+    return std::abs(std::log(static_cast<double>(ranks) / machine.measured_ranks));
+  });
+  const BorrowedKernels::Times mine = times(machine);
+  for (const int ranks : others) try {
+      const std::string file = local_machine_path(ranks, threads_per_rank).string();
+      const MachineProfile other = machine_from_json(read_machine_document(file), file);
+      if (same(other, "backend") && same(other, "device")) machine.borrowed.add(mine, times(other));
+    } catch (const InputError&) {
+      continue;
+    }
+}
+
 MachineProfile read_stored(const std::string& source, int ranks, int threads_per_rank) {
   if (source != "local") return machine_from_json(read_machine_document(source), file_of(source));
   const std::string cached = local_machine_path(ranks, threads_per_rank).string();
   std::error_code error;
   if (!fs::exists(cached, error) && !error) return estimate_local_machine();
   try {
-    return machine_from_json(read_machine_document(cached), cached);
+    MachineProfile machine = machine_from_json(read_machine_document(cached), cached);
+    if (machine.measured_ranks > 0) borrow_kernels(machine, threads_per_rank);
+    return machine;
   } catch (const InputError& damage) {
     throw Error(ExitCode::BadInput,
                 fmt::format("{}; the file holds cached measurements of this machine; delete it and "

@@ -14,6 +14,7 @@
 #include "model/base/json/json_fwd.hpp"
 #include "model/base/system/provenance.hpp"
 #include "model/machine/arithmetic.hpp"
+#include "model/machine/borrowed_kernels.hpp"
 #include "model/machine/collective_rates.hpp"
 #include "model/machine/kernel_shares.hpp"
 #include "model/machine/kernel_speeds.hpp"
@@ -140,7 +141,8 @@ struct MachineProfile {
   int threads_per_rank = 1;
   int measured_ranks = 0;  ///< number of ranks that measured at once; 0: no rank measured
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
-  KernelSpeeds speeds;  ///< what measured kernels take relative to their estimates
+  KernelSpeeds speeds;         ///< what measured kernels take relative to their estimates
+  BorrowedKernels borrowed{};  ///< of this machine's other profiles; no part of machine.json
   /// by operation, type and group size, for example "all_reduce f32 2". The group size "8x1" means
   /// one rank on each of eight nodes. Table sizes are those of CollectiveOp::bytes().
   std::map<std::string, SizeTable> collectives;

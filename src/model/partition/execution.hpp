@@ -30,6 +30,10 @@ struct Precision {
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
+/// Types of activations and of gradient sums, as options and files name them.
+inline const std::map<std::string, DataType, std::less<>> precision_types{
+    {"fp32", DataType::F32}, {"bf16", DataType::BF16}, {"fp16", DataType::F16}};
+
 /// The transports of transfers between ranks. Device memory moves by NCCL, by an MPI that accepts
 /// device addresses, or staged through the host. The fastest transport depends on the ranks and on
 /// the number of bytes. cost/transports.hpp chooses the transports, and lower() applies them.

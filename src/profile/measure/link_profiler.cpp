@@ -77,9 +77,10 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
   std::vector<std::int64_t> counts;
   for (int i = 0; i < request.group_size; ++i)
     counts.push_back(block(elements, request.group_size, i).size());
-  return measure(bytes, !ranks.empty(), [&](Communicator& communicator) -> Run {
+  const bool sums_gradients = request.op == Collective::AllReduce && request.type != DataType::F64;
+  const auto along = [&](Communicator& communicator) -> Run {
     return [&, this, group = ranks.empty() ? 0 : communicator.group(ranks)](int run) {
-      void *sent = buffers_.sent(run, bytes), *received = buffers_.received(run, bytes);
+      void *sent = buffers_.sent(run, bytes), *received = buffers_.received(0, bytes);
       switch (request.op) {
         case Collective::AllReduce:
           return communicator.all_reduce(Stream::Halo, group, sent, elements, request.type);
@@ -90,7 +91,8 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
           return communicator.all_gather(Stream::Halo, group, sent, received, counts, request.type);
       }
     };
-  });
+  };
+  return measure(bytes, !ranks.empty(), along, sums_gradients ? Written::LongAgo : Written::Now);
 }
 
 /// Sends one parcel if `mine`, else receives one. The receiver's answer leaves only after this
@@ -104,11 +106,11 @@ void LinkProfiler::send(Communicator& communicator, int partner, bool mine, int 
 
 /// Measures all transports, one after the other.
 Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
-                                  const std::function<Run(Communicator&)>& along) {
+                                  const std::function<Run(Communicator&)>& along, Written written) {
   Measurement best;
   std::map<std::string, Seconds> medians;
   for (const auto& [name, communicator] : team_.transports()) {
-    Measurement time = measure(communicator, bytes, takes_part, along(communicator));
+    Measurement time = measure(communicator, bytes, takes_part, written, along(communicator));
     time.choice = name;
     medians[name] = time.median;
     if (medians.size() == 1 || time.median < best.median) best = std::move(time);
@@ -121,9 +123,10 @@ Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
 /// Measures one transport. Communication that a device's streams do by themselves is enqueued many
 /// times before one wait, as in a program, because starting and waiting take time of their own.
 Measurement LinkProfiler::measure(Communicator& communicator, Bytes bytes, bool takes_part,
-                                  const Run& run) {
+                                  Written written, const Run& run) {
   const int at_once = communicator.captured() ? backend_.runs_per_timing() : 1;
   const auto pack = [&](int i) {
+    if (written == Written::LongAgo) return;
     for (int j = 0; j < at_once && takes_part; ++j) buffers_.pack(i * at_once + j, bytes);
   };
   const auto communicate = [&](int i) {

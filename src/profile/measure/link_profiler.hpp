@@ -58,15 +58,21 @@ class LinkProfiler {
   /// peers, and receives one from each, all at once. If a rank names a peer, the peer must name
   /// that rank. Peers beyond the last rank are skipped.
   Measurement exchange(std::vector<int> peers, Bytes bytes);
-  /// Returns the time of a collective in groups of ranks `stride` apart, in all groups at once.
+  /// Returns the time of a collective in groups of ranks `stride` apart, in all groups at once. In
+  /// training, sums of gradients find data that was written long ago. Other collectives find
+  /// activations that the op before has written, and write to memory that was used a moment ago.
   Measurement collective(const CollectiveRequest& request, int stride, Bytes bytes);
 
  private:
   using Run = std::function<void(int run)>;
+  /// When the sent data was written: just before, or so long ago that no cache of a core holds it.
+  enum class Written { Now, LongAgo };
   void send(Communicator& communicator, int partner, bool mine, int run, Bytes bytes);
   Measurement measure(Bytes bytes, bool takes_part,
-                      const std::function<Run(Communicator& communicator)>& along);
-  Measurement measure(Communicator& communicator, Bytes bytes, bool takes_part, const Run& run);
+                      const std::function<Run(Communicator& communicator)>& along,
+                      Written written = Written::Now);
+  Measurement measure(Communicator& communicator, Bytes bytes, bool takes_part, Written written,
+                      const Run& run);
 
   Backend& backend_;
   const Team& team_;
