@@ -154,14 +154,26 @@ void add_ranks(CLI::App& command, int& ranks, bool required) {
   if (required) option->required();
 }
 
+namespace {
+
+constexpr const char* machine_text =
+    "machine file, name of a shipped machine (see stratplan machines), or local for this machine "
+    "as "
+    "measured. With the suffix :tf32, :fp16 or :bf16, for example in lassen:fp16, products of fp32 "
+    "tensors are predicted in that type. Unlike plan --precision, the suffix does not change what "
+    "is stored or run";
+
+}  // namespace
+
 void add_machine(CLI::App& command, std::string& machine) {
-  command
-      .add_option("-m,--machine", machine,
-                  "machine file, name of a shipped machine (see stratplan machines), or local for "
-                  "this machine as measured. With the suffix :tf32, :fp16 or :bf16, for example in "
-                  "lassen:fp16, products of fp32 tensors are predicted in that type. Unlike plan "
-                  "--precision, the suffix does not change what is stored or run")
-      ->capture_default_str();
+  command.add_option("-m,--machine", machine, machine_text)->capture_default_str();
+}
+
+void add_plan_machine(CLI::App& command, std::string& machine) {
+  command.add_option("-m,--machine", machine,
+                     fmt::format("{}. Default: the shipped machine that the plan was made for, "
+                                 "else local",
+                                 machine_text));
 }
 
 void add_software(CLI::App& command, std::string& software, bool reads_plan) {
@@ -323,7 +335,7 @@ MachineProfile read_machine_aloud(const std::string& source, int ranks, const Ex
   return read_machines_aloud(source, {ranks}, execution, software).front();
 }
 
-MachineProfile read_machine_aloud(const std::string& source, Plan& plan,
+MachineProfile read_machine_aloud(const std::string& stated, Plan& plan,
                                   const std::string& wanted) {
   const Software software = wanted.empty() ? software_of(plan) : read_software(wanted);
   if (software.name != plan.software) {
@@ -333,6 +345,9 @@ MachineProfile read_machine_aloud(const std::string& source, Plan& plan,
     plan.execution = as_run_by(software, plan.execution, is_narrow(sums));
   }
   plan.software = software.name;
+  const std::string source = !stated.empty()                 ? stated
+                             : is_shipped(plan.machine_name) ? plan.machine_name
+                                                             : "local";
   for (const Decomposition& layer : plan.layers)
     if (!can_run(software, layer.grid))
       throw InfeasibleError(fmt::format("{} cannot run {}", software.name, layer.text()));

@@ -48,6 +48,8 @@ CLI::Validator non_negative();
 CLI::Validator below_one();
 void add_ranks(CLI::App& command, int& ranks, bool required);
 void add_machine(CLI::App& command, std::string& machine);
+/// The option --machine of a command that reads plans. Without the option, `machine` stays empty.
+void add_plan_machine(CLI::App& command, std::string& machine);
 /// The option --software. Its default is the plan's software if the command reads a plan, else
 /// stratplan.
 void add_software(CLI::App& command, std::string& software, bool reads_plan);
@@ -78,7 +80,8 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const std::vector<int>& ranks,
                                                 const Execution& execution,
                                                 const Software& software = {});
-/// Reads the machine for which a plan is predicted. Prints a note if the plan was made for another
+/// Reads the machine for which a plan is predicted. If `source` is empty, this is the shipped machine
+/// that the plan was made for, else the local one. Prints a note if the plan was made for another
 /// machine. If `software` is not empty and not the plan's own, the plan becomes one of that
 /// software. Throws InfeasibleError if that software cannot run a layer's decomposition.
 MachineProfile read_machine_aloud(const std::string& source, Plan& plan,

@@ -34,7 +34,7 @@ std::vector<Named> named_files(const std::vector<std::string>& arguments, Folder
       continue;
     }
     const fs::path folder = argument, own = folder / "machine.json";
-    const std::string of_folder = machine == "local" && fs::exists(own) ? own.string() : machine;
+    const std::string of_folder = machine.empty() && fs::exists(own) ? own.string() : machine;
     add_results(folder, of_folder, files);
     if (contents == FolderContents::RecommendedPlan || !fs::is_directory(folder / "plans"))
       continue;

@@ -54,8 +54,10 @@ class Collection {
 
   void add_sample(int ranks) {
     const std::string name = ranks == ranks_ ? "sample" : fmt::format("sample on {}", ranks);
-    if (ranks > network_.micro_batch()) return refuse(name, too_few_samples(ranks));
-    add(name, uniform(along(machine_.topology(ranks), Dim::N)));
+    if (ranks <= network_.micro_batch())
+      add(name, uniform(along(machine_.topology(ranks), Dim::N)));
+    else if (ranks == ranks_)
+      refuse(name, too_few_samples(ranks));
   }
 
   void add_uniform(Dim dim) {

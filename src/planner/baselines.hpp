@@ -24,7 +24,8 @@ using FitsMemory = std::function<bool(const Plan&)>;
 /// All baselines for up to `ranks` ranks, each plan once. Names:
 ///   sample           sample parallelism over all ranks; without a plan if samples are too few
 ///   sample on p      sample parallelism over p < `ranks` ranks, for each p up to 16, and for each
-///                    larger p that is a power of two or divides `ranks`
+///                    larger p that is a power of two or divides `ranks`, as far as there are
+///                    samples
 ///   H4, W4, D4, C4, F4
 ///                    all layers split along the named dimension over all ranks (here 4). A layer
 ///                    that cannot be split along it takes its nearest legal decomposition

@@ -420,8 +420,8 @@ class Planning {
       if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
             "too slow to be worth a simulation: its kernels and redistributions alone take "
-            "about {} ms, over {} times the step of another baseline",
-            milliseconds(quick_estimates[i]->step), far_longer);
+            "about {}, over {} times the step of another baseline",
+            duration(quick_estimates[i]->step), far_longer);
       else
         prices[i] = priced(all[i].name, std::move(*all[i].plan), false, quick_estimates[i]);
     };

@@ -49,7 +49,7 @@ TEST(Baselines, Names) {
        "sample=lbann | sample on 3 | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | "
        "one-weird-trick"},
       {"small batch", test::small_resnet(2), 4,
-       "!sample | !sample on 3 | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | lbann | "
+       "!sample | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | lbann | "
        "!one-weird-trick"},
       {"no fully connected layer", test::small_mesh(2, {3, 1, 8, 8}), 2,
        "sample=lbann=one-weird-trick | sample on 1 | H2 | W2 | C2 | F2"},

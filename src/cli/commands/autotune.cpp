@@ -176,7 +176,7 @@ void write_page(const std::filesystem::path& folder, const AutotuneResult& resul
                 const CommandLine& command_line) {
   if (!std::filesystem::exists(folder / "plan.json")) return;
   PageContents contents =
-      page_of(read_plan_files({folder.string()}, FolderContents::AllPlans, "local"), command_line);
+      page_of(read_plan_files({folder.string()}, FolderContents::AllPlans, {}), command_line);
   contents.remarks = remarks(result);
   write_file_atomically(folder / "report.html", make_page(contents).html);
 }

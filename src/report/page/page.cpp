@@ -175,29 +175,6 @@ std::string answer_of(const std::vector<ReportedPlan>& plans) {
   return text;
 }
 
-std::string knee_text(const Scaling& scaling) {
-  constexpr double enough = 1.5;
-  std::vector<const ScalingPoint*> best;
-  for (const ScalingPoint& point : scaling.points)
-    if (point.plan == "best" && point.prediction) best.push_back(&point);
-  const std::string kind = scaling.weak ? "weak" : "strong";
-  if (best.size() < 2) return fmt::format("Too few points of {} scaling for a knee.", kind);
-  for (std::size_t i = 1; i < best.size(); ++i) {
-    const double more_ranks = static_cast<double>(best[i]->ranks) / best[i - 1]->ranks,
-                 more_samples = best[i]->samples_per_second() / best[i - 1]->samples_per_second();
-    const double by_doubling = std::pow(2, std::log(more_samples) / std::log(more_ranks));
-    if (by_doubling >= enough) continue;
-    return fmt::format(
-        "The knee of {} scaling lies at {} ranks, with an efficiency of {:.0f} %: beyond it, twice "
-        "the ranks give only {:.2f} times the samples per second.",
-        kind, best[i - 1]->ranks, 100 * best[i - 1]->efficiency, by_doubling);
-  }
-  return fmt::format(
-      "There is no knee of {} scaling up to {} ranks: every doubling of the ranks gives at least "
-      "{} times the samples per second.",
-      kind, best.back()->ranks, enough);
-}
-
 Page make_page(const PageContents& contents) {
   const std::vector<ReportedPlan>& plans = contents.plans;
   std::vector<Figure> drawn;

@@ -22,10 +22,6 @@ struct PageContents {
 /// plans. Empty without plans.
 std::string answer_of(const std::vector<ReportedPlan>& plans);
 
-/// The last number of ranks up to which twice the ranks of the best plan give at least 1.5 times
-/// the samples per second: "the knee of strong scaling lies at 64 ranks: ...".
-std::string knee_text(const Scaling& scaling);
-
 struct Page {
   std::string html;             ///< the document
   std::vector<Figure> figures;  ///< all of the document, in its order

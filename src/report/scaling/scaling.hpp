@@ -52,6 +52,9 @@ struct ScalingPoint {
   std::vector<LayerPoint> layers{};
 
   double samples_per_second() const { return static_cast<double>(batch) / prediction->step.value; }
+  double rank_hours_per_million_samples() const {
+    return 1e6 / samples_per_second() * ranks / 3600;
+  }
 };
 
 struct Scaling {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
@@ -140,6 +142,18 @@ Json to_json(const ScalingPoint& point) {
 
 }  // namespace
 
+namespace {
+
+/// The plans that exist on some number of ranks.
+std::set<std::string> plans_that_exist(const Scaling& scaling) {
+  std::set<std::string> plans{"best"};
+  for (const ScalingPoint& point : scaling.points)
+    if (point.prediction) plans.insert(point.plan);
+  return plans;
+}
+
+}  // namespace
+
 Table scaling_table(const Scaling& scaling) {
   using enum Table::Align;
   Table table{{{"ranks"},
@@ -148,6 +162,7 @@ Table scaling_table(const Scaling& scaling) {
                {"step ms"},
                {"samples/s"},
                {"efficiency"},
+               {"rank hours per 1M"},
                {"memory"},
                {"tier", Left},
                {"remark", Left}},
@@ -155,7 +170,9 @@ Table scaling_table(const Scaling& scaling) {
   const bool measured = std::ranges::any_of(
       scaling.points, [](const ScalingPoint& point) { return point.kernels.has_value(); });
   if (measured) table.columns.insert(table.columns.end() - 2, Table::Column{"kernels", Left});
+  const std::set<std::string> plans = plans_that_exist(scaling);
   for (const ScalingPoint& point : scaling.points) {
+    if (!plans.contains(point.plan)) continue;
     const bool known = point.prediction.has_value();
     std::vector<std::string> row{std::to_string(point.ranks),
                                  point.batch > 0 ? std::to_string(point.batch) : "-",
@@ -163,6 +180,7 @@ Table scaling_table(const Scaling& scaling) {
                                  known ? step_text(*point.prediction) : "-",
                                  known ? four_digits(point.samples_per_second()) : "-",
                                  efficiency_text(point),
+                                 known ? four_digits(point.rank_hours_per_million_samples()) : "-",
                                  known ? memory_text(*point.prediction) : "-"};
     if (measured)
       row.push_back(!known ? "-" : point.kernels ? kernels_text(*point.kernels) : "estimated");
@@ -171,6 +189,40 @@ Table scaling_table(const Scaling& scaling) {
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+std::string scaling_notes(const Scaling& scaling) {
+  std::string notes = "rank hours per 1M: what a million samples take\n";
+  const std::set<std::string> plans = plans_that_exist(scaling);
+  std::set<std::string> told;
+  for (const ScalingPoint& point : scaling.points)
+    if (!plans.contains(point.plan) && told.insert(point.plan).second)
+      notes += fmt::format("no plan {} on any of these numbers of ranks: {}\n", point.plan,
+                           point.remark);
+  return notes + knee_text(scaling) + "\n";
+}
+
+std::string knee_text(const Scaling& scaling) {
+  constexpr double enough = 1.5;
+  std::vector<const ScalingPoint*> best;
+  for (const ScalingPoint& point : scaling.points)
+    if (point.plan == "best" && point.prediction) best.push_back(&point);
+  const std::string kind = scaling.weak ? "weak" : "strong";
+  if (best.size() < 2) return fmt::format("Too few points of {} scaling for a knee.", kind);
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    const double more_ranks = static_cast<double>(best[i]->ranks) / best[i - 1]->ranks,
+                 more_samples = best[i]->samples_per_second() / best[i - 1]->samples_per_second();
+    const double by_doubling = std::pow(2, std::log(more_samples) / std::log(more_ranks));
+    if (by_doubling >= enough) continue;
+    return fmt::format(
+        "The knee of {} scaling lies at {} ranks, with an efficiency of {:.0f} %: beyond it, twice "
+        "the ranks give only {:.2f} times the samples per second.",
+        kind, best[i - 1]->ranks, 100 * best[i - 1]->efficiency, by_doubling);
+  }
+  return fmt::format(
+      "There is no knee of {} scaling up to {} ranks: every doubling of the ranks gives at least "
+      "{} times the samples per second.",
+      kind, best.back()->ranks, enough);
 }
 
 std::string statistics_notes(const Scaling& scaling) {

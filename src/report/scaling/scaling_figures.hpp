@@ -10,8 +10,13 @@
 
 namespace stratplan {
 
-/// One row per point.
+/// One row per point. Plans that exist on none of the numbers of ranks are left out.
 Table scaling_table(const Scaling& scaling);
+/// What the table's columns mean, why plans are left out of it, and the knee.
+std::string scaling_notes(const Scaling& scaling);
+/// The last number of ranks up to which twice the ranks of the best plan give at least 1.5 times
+/// the samples per second: "the knee of strong scaling lies at 64 ranks: ...".
+std::string knee_text(const Scaling& scaling);
 /// Returns a title, one line per plan whose statistics sets span ranks, and a line about the
 /// remedy. The text is empty if there is no such plan.
 std::string statistics_notes(const Scaling& scaling);

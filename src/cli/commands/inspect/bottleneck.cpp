@@ -14,7 +14,7 @@ namespace {
 
 struct BottleneckOptions {
   std::string plan;
-  std::string machine = "local";
+  std::string machine;
   std::string software;
   std::string input;
   std::string output;
@@ -62,7 +62,7 @@ void add_bottleneck(CLI::App& program, const CommandLine&) {
   CLI::App* command = program.add_subcommand(
       "bottleneck", "Where the time of a plan's step goes, by layer, and what would shorten it");
   command->add_option("PLAN", options->plan, "plan.json")->required();
-  add_machine(*command, options->machine);
+  add_plan_machine(*command, options->machine);
   add_software(*command, options->software, true);
   add_input(*command, options->input);
   command->add_flag("--per-layer", options->per_layer,

@@ -17,7 +17,7 @@ namespace {
 struct ExplainOptions {
   std::string plan;
   std::string layer;
-  std::string machine = "local";
+  std::string machine;
   std::string software;
   int others = 5;
   std::string output;
@@ -94,7 +94,7 @@ void add_explain(CLI::App& program, const CommandLine&) {
   command->add_option("PLAN", options->plan, "plan.json")->required();
   command->add_option("LAYER", options->layer,
                       "explain only this layer, and simulate each of its next best decompositions");
-  add_machine(*command, options->machine);
+  add_plan_machine(*command, options->machine);
   add_software(*command, options->software, true);
   command->add_option("--others", options->others, "number of next best decompositions to show")
       ->check(positive())

@@ -17,7 +17,7 @@ namespace {
 
 struct PredictOptions {
   std::string plan;
-  std::string machine = "local";
+  std::string machine;
   std::string software;
   bool ideal = false;
   std::string input;
@@ -117,7 +117,7 @@ void add_predict(CLI::App& program, const CommandLine&) {
   CLI::App* command = program.add_subcommand(
       "predict", "Predict time and memory of a plan, by layer; measures nothing");
   command->add_option("PLAN", options->plan, "plan.json")->required();
-  add_machine(*command, options->machine);
+  add_plan_machine(*command, options->machine);
   add_software(*command, options->software, true);
   add_ideal(*command, options->ideal);
   add_input(*command, options->input);

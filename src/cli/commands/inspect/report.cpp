@@ -15,7 +15,7 @@ namespace {
 
 struct ReportOptions {
   std::vector<std::string> files;
-  std::string machine = "local";
+  std::string machine;
   std::string output;
   std::string figures;
 };
@@ -43,7 +43,7 @@ void add_report(CLI::App& program, const CommandLine& command_line) {
   CLI::App* command = program.add_subcommand(
       "report", "Plans, predicted and measured, as one HTML page with figures");
   add_plan_files(*command, options->files);
-  add_machine(*command, options->machine);
+  add_plan_machine(*command, options->machine);
   command->add_option("-o,--output", options->output, "the page")->required();
   command->add_option("--figures", options->figures,
                       "also write each figure to this folder, as SVG and as CSV");

@@ -20,7 +20,7 @@ constexpr int most_ranks = 64;  ///< of a plan of which all ranks are drawn
 
 struct TraceOptions {
   std::vector<std::string> files;
-  std::string machine = "local";
+  std::string machine;
   std::string output;
 };
 
@@ -94,7 +94,7 @@ void add_trace(CLI::App& program, const CommandLine& command_line) {
   CLI::App* command = program.add_subcommand(
       "trace", "A step's ops on all ranks, predicted and measured, for trace viewers");
   add_plan_files(*command, options->files);
-  add_machine(*command, options->machine);
+  add_plan_machine(*command, options->machine);
   command->add_option("-o,--output", options->output, "the trace, for https://ui.perfetto.dev")
       ->required();
   command->footer(
