@@ -81,9 +81,9 @@ std::vector<MachineProfile> read_machines_aloud(const std::string& source,
                                                 const Execution& execution,
                                                 const Software& software = {});
 /// Reads the machine for which a plan is predicted. If `source` is empty, this is the shipped
-/// machine that the plan was made for, else the local one. Prints a note if the plan was made for another
-/// machine. If `software` is not empty and not the plan's own, the plan becomes one of that
-/// software. Throws InfeasibleError if that software cannot run a layer's decomposition.
+/// machine that the plan was made for, else the local one. Prints a note if the plan was made for
+/// another machine. If `software` is not empty and not the plan's own, the plan becomes one of
+/// that software. Throws InfeasibleError if that software cannot run a layer's decomposition.
 MachineProfile read_machine_aloud(const std::string& source, Plan& plan,
                                   const std::string& software = {});
 /// Calls check_writable (model/base/system/output.hpp), unless `file` is empty.
