@@ -37,7 +37,7 @@ void draw_scale(Picture& picture, const LinearScale& scale, double top, double b
     const double x = scale(marks[i]);
     picture.line(x, top, x, bottom, 0.15);
     if (i % every == 0)
-      picture.text(x, bottom + 12, fmt::format("{:.4g}", marks[i]),
+      picture.text(x, bottom + 12, fmt::format("{:.6g}", marks[i]),
                    x > figure_width - border ? Anchor::End : Anchor::Middle);
   }
   picture.text((scale.begin + scale.end) / 2, bottom + 27, title, Anchor::Middle);

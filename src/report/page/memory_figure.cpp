@@ -40,12 +40,15 @@ Figure memory_figure(const ReportedPlan& plan) {
   for (const BytesByClass*& column : by_column) before = column = column ? column : before;
   double most = 0;
   for (const BytesByClass* column : by_column) most = std::max(most, mebi(whole(*column)));
+  const bool in_gib = most >= 10 * 1024;
+  const auto size = [&](Bytes bytes) { return in_gib ? mebi(bytes) / 1024 : mebi(bytes); };
+  if (in_gib) most /= 1024;
 
   Picture picture(figure_width, top + height + 96);
   const LinearScale y{round_above(most), top + height, top}, x{ms(end), left, figure_width - right};
   for (const double mark : tick_marks(0, y.most, false)) {
     picture.line(left, y(mark), figure_width - right, y(mark), 0.15);
-    picture.text(left - 4, y(mark) + 4, fmt::format("{:.4g}", mark), Picture::Anchor::End);
+    picture.text(left - 4, y(mark) + 4, fmt::format("{:.6g}", mark), Picture::Anchor::End);
   }
   constexpr std::array<TensorClass, tensor_class_count> order{
       TensorClass::Parameter,  TensorClass::OptimizerState,     TensorClass::ParameterGradient,
@@ -63,12 +66,12 @@ Figure memory_figure(const ReportedPlan& plan) {
     for (std::size_t i = 0; i < columns; ++i) {
       const Bytes bytes = (*by_column[i])[static_cast<std::size_t>(order[c])];
       greatest = std::max(greatest, bytes);
-      points.push_back({place(i), y(mebi(floor[i] + bytes))});
-      points.push_back({place(i + 1), y(mebi(floor[i] + bytes))});
+      points.push_back({place(i), y(size(floor[i] + bytes))});
+      points.push_back({place(i + 1), y(size(floor[i] + bytes))});
     }
     for (std::size_t i = columns; i-- > 0;) {
-      points.push_back({place(i + 1), y(mebi(floor[i]))});
-      points.push_back({place(i), y(mebi(floor[i]))});
+      points.push_back({place(i + 1), y(size(floor[i]))});
+      points.push_back({place(i), y(size(floor[i]))});
       floor[i] += (*by_column[i])[static_cast<std::size_t>(order[c])];
     }
     csv += fmt::format(",{}_bytes", name_of(order[c]));
@@ -85,7 +88,7 @@ Figure memory_figure(const ReportedPlan& plan) {
     ++shown;
   }
   draw_scale(picture, {x.most, x.begin, x.end}, top + height, top + height, "time in the step, ms");
-  picture.text(left - 4, 12, "MiB", Picture::Anchor::End);
+  picture.text(left - 4, 12, in_gib ? "GiB" : "MiB", Picture::Anchor::End);
   csv += "\n";
   for (const Span& span : spans) {
     csv += fmt::format("{:.6g}", ms(span.start));
