@@ -78,8 +78,9 @@ def run(session, folder, environment):
             commands[-1][1].append(line)
     differences = []
     for command, expected in commands:
+        # timeout ends the whole command; subprocess would end only its shell.
         done = subprocess.run(
-            command, shell=True, cwd=folder, env=environment, text=True, timeout=240,
+            ["timeout", "240", "sh", "-c", command], cwd=folder, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         differences += filter(None, [compare(command, expected, done.stdout.splitlines())])
