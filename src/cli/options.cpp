@@ -158,10 +158,9 @@ namespace {
 
 constexpr const char* machine_text =
     "machine file, name of a shipped machine (see stratplan machines), or local for this machine "
-    "as "
-    "measured. With the suffix :tf32, :fp16 or :bf16, for example in lassen:fp16, products of fp32 "
-    "tensors are predicted in that type. Unlike plan --precision, the suffix does not change what "
-    "is stored or run";
+    "as measured. With the suffix :tf32, :fp16 or :bf16, for example in lassen:fp16, products of "
+    "fp32 tensors are predicted in that type. Unlike plan --precision, the suffix does not change "
+    "what is stored or run";
 
 }  // namespace
 
@@ -352,6 +351,10 @@ MachineProfile read_machine_aloud(const std::string& stated, Plan& plan,
     if (!can_run(software, layer.grid))
       throw InfeasibleError(fmt::format("{} cannot run {}", software.name, layer.text()));
   MachineProfile machine = read_machine_aloud(source, plan.ranks, plan.execution, software);
+  if (stated.empty() && !is_local(source) && !plan.machine_fingerprint.empty() &&
+      plan.machine_fingerprint != machine.fingerprint())
+    note(fmt::format("this plan was made for another {} than the shipped one; --machine chooses it",
+                     plan.machine_name));
   // Estimates of this machine are named "local".
   const auto named = [](const std::string& name) {
     return name == "local" ? this_machine() : name;

@@ -245,8 +245,7 @@ std::string validation_report(const ValidationResult& result) {
   std::string text =
       "# Accuracy of predictions\n\n"
       "Written by `stratplan validate`. Steps are milliseconds. Each prediction was made before "
-      "its "
-      "run; its range holds the true step with a probability of 80 %. The measured step is the "
+      "its run; its range holds the true step with a probability of 80 %. The measured step is the "
       "median of the rounds' medians. The error is predicted / measured - 1.\n\n";
   if (result.interrupted) text += "The run was interrupted; the same command goes on.\n\n";
   const Cases local = with_results(result, true), published = with_results(result, false);

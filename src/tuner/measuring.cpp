@@ -111,11 +111,7 @@ std::vector<Kernel> Measuring::missing_kernels(const Network& network,
 
 Seconds Measuring::measure(const std::vector<Kernel>& kernels) {
   const Seconds start = steady_time();
-  ProfileRequest request;
-  request.ranks = ranks_;
-  request.threads_per_rank = threads_per_rank;
-  request.kernels = kernels;
-  add(std::move(request));
+  add(request_of(kernels));
   return steady_time() - start;
 }
 
@@ -129,37 +125,46 @@ void Measuring::add(ProfileRequest request) {
               kernel.key());
 }
 
-std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& plan) {
-  const auto drift = measure_drift(programs_of(network, {&plan}), known(), threads_per_rank,
-                                   [this](const ProfileRequest& request) {
-                                     const auto file = scratch_file("drift");
-                                     measure(request, file);
-                                     MachineProfile now = read_machine(file.string());
-                                     std::filesystem::remove(file);
-                                     return now;
-                                   });
+ProfileRequest Measuring::request_of(std::vector<Kernel> kernels) const {
+  ProfileRequest request;
+  request.ranks = ranks_;
+  request.threads_per_rank = threads_per_rank;
+  request.kernels = std::move(kernels);
+  return request;
+}
+
+/// Measures what `request` lists. Returns the local profile with it, and leaves the file as it is.
+MachineProfile Measuring::measure_aside(const ProfileRequest& request) {
+  const auto file = scratch_file("aside");
+  measure(request, file);
+  MachineProfile now = read_machine(file.string());
+  std::filesystem::remove(file);
+  return now;
+}
+
+std::optional<Drift> Measuring::remembered(const std::optional<Drift>& drift) {
   drift_ = drift && drift->even ? drift->ratio : 1;
   return drift;
+}
+
+std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& plan) {
+  return remembered(
+      measure_drift(programs_of(network, {&plan}), known(), threads_per_rank,
+                    [this](const ProfileRequest& request) { return measure_aside(request); }));
 }
 
 std::optional<Drift> Measuring::refresh(const Network& network, const Plan& plan) {
   constexpr double share = 0.95;
   constexpr std::size_t most = 60;
   const MachineProfile machine = known();
-  const auto kernels = representative_kernels(programs_of(network, {&plan}), machine, share, most);
-  if (kernels.empty()) return std::nullopt;
-  ProfileRequest request;
-  request.ranks = ranks_;
-  request.threads_per_rank = threads_per_rank;
-  for (const RepresentativeKernel& each : kernels) request.kernels.push_back(each.kernel);
-  const auto file = scratch_file("refresh");
-  measure(request, file);
-  MachineProfile now = read_machine(file.string());
-  std::filesystem::remove(file);
-  const std::optional<Drift> drift = drift_of(kernels, machine, now);
-  drift_ = drift && drift->even ? drift->ratio : 1;
-  for (const RepresentativeKernel& each : kernels)
-    now.kernels.at(each.kernel.key()).drift = *drift_;
+  const auto representatives =
+      representative_kernels(programs_of(network, {&plan}), machine, share, most);
+  if (representatives.empty()) return std::nullopt;
+  std::vector<Kernel> kernels;
+  for (const RepresentativeKernel& each : representatives) kernels.push_back(each.kernel);
+  MachineProfile now = measure_aside(request_of(kernels));
+  const std::optional<Drift> drift = remembered(drift_of(representatives, machine, now));
+  for (const Kernel& kernel : kernels) now.kernels.at(kernel.key()).drift = *drift_;
   write_document(local_machine_path(ranks_, threads_per_rank), "machine", to_json(now));
   return drift;
 }

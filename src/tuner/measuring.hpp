@@ -56,6 +56,9 @@ class Measuring {
                                    const std::vector<const Plan*>& plans) const;
   void add(ProfileRequest request);
   void measure(const ProfileRequest& request, const std::filesystem::path& output);
+  MachineProfile measure_aside(const ProfileRequest& request);
+  ProfileRequest request_of(std::vector<Kernel> kernels) const;
+  std::optional<Drift> remembered(const std::optional<Drift>& drift);
 
   Log& log_;
   int ranks_;

@@ -140,8 +140,9 @@ class Validating {
   /// What a case's measurements depend on. Predictions are made anew from the profiles that were
   /// measured before each run, so that a change of the model needs no new runs.
   std::string key_of(const ValidationCase& one, const Network& network) const {
-    return fingerprint_of(fmt::format("{} {} {} {} {}", one.group(), one.plan_text(),
-                                      network.fingerprint(), request_.seed, request_.rounds));
+    return fingerprint_of(fmt::format("{} {} {} {} {} {}", one.group(), one.plan_text(),
+                                      network.fingerprint(), request_.backend, request_.seed,
+                                      request_.rounds));
   }
 
   std::optional<ValidatedCase> kept(const ValidationCase& one, const fs::path& folder,
@@ -160,7 +161,8 @@ class Validating {
     if (auto before = kept(one, folder, key)) return before;
     if (one.link != request_.link) return {};
     if (stop_requested()) throw CaseInterrupted{};
-    fs::remove_all(folder);  // nothing of other runs stays beside new files
+    // Without this file, what is left of earlier rounds is not read. The user's files stay.
+    fs::remove(folder / "measurements.json");
     Measuring measuring(one.ranks, request_.backend, log_);
     const Plan chosen = measured_plan(one, network, measuring);
     Measurements rounds;

@@ -34,7 +34,9 @@ touch "$scratch/before"
 expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --report "$scratch"
 check "nothing ran again" test "$scratch/results/best/round-1/timings.json" -ot "$scratch/before"
 check "the same figures" cmp "$scratch/first.csv" "$scratch/accuracy.csv"
+touch "$scratch/results/split/mine"
 expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only split --fresh --json
+check "files of the user stay" test -e "$scratch/results/split/mine"
 check "--fresh runs again" test "$scratch/results/split/round-1/timings.json" -nt "$scratch/before"
 check "JSON" python3 -c "
 import json, sys

@@ -122,9 +122,9 @@ std::string contents_of(const std::string& file, const std::vector<Scaling>& sca
 
 void print(const std::vector<Scaling>& scalings, const std::string& software, bool per_layer) {
   for (const Scaling& scaling : scalings) {
-    fmt::print("{} scaling of {} on {}, run by {}\n\n{}\n{}\n", scaling.weak ? "weak" : "strong",
-               scaling.network, scaling.machine, software, to_text(scaling_table(scaling)),
-               scaling_notes(scaling));
+    fmt::print("{} scaling of {} on {}, run by {}\n\n{}\n{}\n{}\n\n",
+               scaling.weak ? "weak" : "strong", scaling.network, scaling.machine, software,
+               to_text(scaling_table(scaling)), scaling_notes(scaling), knee_text(scaling));
     if (const std::string notes = statistics_notes(scaling); !notes.empty())
       fmt::print("{}\n", notes);
     if (per_layer)

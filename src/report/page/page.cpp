@@ -202,8 +202,11 @@ Page make_page(const PageContents& contents) {
   if (!contents.scalings.empty()) {
     html += "<h2>Scaling</h2>\n" + in_columns(scaling_figures(contents.scalings));
     for (const Scaling& scaling : contents.scalings)
-      html += fmt::format("<details><summary>{} scaling in numbers</summary>\n{}</details>\n",
-                          scaling.weak ? "weak" : "strong", to_html(scaling_table(scaling)));
+      html += fmt::format(
+          "<details><summary>{} scaling in numbers</summary>\n{}"
+          "<p style=\"white-space:pre-line\">{}</p></details>\n",
+          scaling.weak ? "weak" : "strong", to_html(scaling_table(scaling)),
+          escaped(scaling_notes(scaling)));
   }
   html += difference_of(plans);
   const std::size_t detailed = std::min(plans.size(), most_details);

@@ -192,22 +192,20 @@ Table scaling_table(const Scaling& scaling) {
 }
 
 std::string scaling_notes(const Scaling& scaling) {
-  std::string notes = "rank hours per 1M: what a million samples take\n";
+  std::string notes = "rank hours per 1M: what a million samples take";
   const std::set<std::string> plans = plans_that_exist(scaling);
   std::set<std::string> told;
   for (const ScalingPoint& point : scaling.points)
     if (!plans.contains(point.plan) && told.insert(point.plan).second)
-      notes += fmt::format("no plan {} on any of these numbers of ranks: {}\n", point.plan,
+      notes += fmt::format("\nno plan {} on any of these numbers of ranks: {}", point.plan,
                            point.remark);
-  return notes + knee_text(scaling) + "\n";
+  return notes;
 }
 
 std::string knee_text(const Scaling& scaling) {
   constexpr double enough = 1.5;
-  std::vector<const ScalingPoint*> best;
-  for (const ScalingPoint& point : scaling.points)
-    if (point.plan == "best" && point.prediction) best.push_back(&point);
-  const std::string kind = scaling.weak ? "weak" : "strong";
+  const std::vector<const ScalingPoint*> best = best_points(scaling);
+  const std::string kind = kind_of(scaling);
   if (best.size() < 2) return fmt::format("Too few points of {} scaling for a knee.", kind);
   for (std::size_t i = 1; i < best.size(); ++i) {
     const double more_ranks = static_cast<double>(best[i]->ranks) / best[i - 1]->ranks,

@@ -12,7 +12,7 @@ namespace stratplan {
 
 /// One row per point. Plans that exist on none of the numbers of ranks are left out.
 Table scaling_table(const Scaling& scaling);
-/// What the table's columns mean, why plans are left out of it, and the knee.
+/// What the table's columns mean, and a line for each plan that it leaves out, with the reason.
 std::string scaling_notes(const Scaling& scaling);
 /// The last number of ranks up to which twice the ranks of the best plan give at least 1.5 times
 /// the samples per second: "the knee of strong scaling lies at 64 ranks: ...".
