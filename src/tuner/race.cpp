@@ -13,6 +13,7 @@
 #include "model/base/statistics.hpp"
 #include "model/base/system/cpu_time.hpp"
 #include "model/base/text.hpp"
+#include "model/machine/error_model.hpp"
 #include "model/plan/timings.hpp"
 
 namespace stratplan {
@@ -40,8 +41,13 @@ fs::path timings_of_repetition(const TunedPlan& tuned) {
 }  // namespace
 
 bool has_lost(const Measured& plan, const Measured& fastest) {
-  constexpr double clearly = 1.02;
-  return plan.p10 > fastest.p90 && plan.median.value > clearly * fastest.median.value;
+  constexpr double clearly = 1.02, deviations = 2;
+  const double ratio = plan.median / fastest.median;
+  const auto variance = [](const Measured& one) {
+    return 1 / static_cast<double>(std::max<std::size_t>(one.rounds.size(), 1));
+  };
+  const double drift = error_model().drift * std::sqrt(variance(plan) + variance(fastest));
+  return ratio > clearly && (plan.p10 > fastest.p90 || std::log(ratio) > deviations * drift);
 }
 
 fs::path Race::timings_of(const TunedPlan& tuned, int round) const {

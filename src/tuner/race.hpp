@@ -10,8 +10,9 @@
 
 namespace stratplan {
 
-/// Whether a plan has lost against the fastest: its fast steps are slower than the other's slow
-/// steps, and its median is more than 2 % slower.
+/// Whether a plan has lost against the fastest: its median is more than 2 % slower, and either its
+/// fast steps are slower than the other's slow steps, or its median is slower by more than two
+/// deviations of what the machine drifts between as many rounds (ErrorModel::drift).
 bool has_lost(const Measured& plan, const Measured& fastest);
 
 class Race {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# validate: local and published cases, a second call, an interruption, and bad lists.
+# validate: local and published cases, an interruption, a second call, and bad lists.
 . "$(dirname "$0")/expect.bash"
 export STRATPLAN_CACHE_DIR=$scratch/cache
 mkdir "$STRATPLAN_CACHE_DIR"
@@ -14,7 +14,19 @@ cat >"$scratch/cases.json" <<'JSON'
   {"name": "impossible", "network": "tiny", "batch": 2, "ranks": 512, "machine": "lassen", "plan": "N512", "measured_step_seconds": 0.5, "source": "a table"}
 ]}
 JSON
+# An interruption leaves whole files, and the next call goes on. Shells ignore SIGINT for background
+# jobs, unless they are told not to.
+env --default-signal=INT "$program" validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 >/dev/null 2>&1 &
+process=$!
+until [ -e "$scratch/results/split/measurements.json" ] || ! kill -0 $process; do sleep 0.1; done
+kill -INT $process
+wait $process
+status=$?
+check "exit code 75 ($status)" test $status = 75
+check "the report says so" grep -q "was interrupted" "$scratch/results/accuracy.md"
+touch "$scratch/before"
 expect 0 "1 case left out, because they run over other links" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1
+check "the finished case is kept" test "$scratch/results/split/round-1/timings.json" -ot "$scratch/before"
 check "five cases" test "$(grep -c '^[a-z-]*: ' "$scratch/stdout")" = 5
 check "the failure is told" grep -q "^impossible: .*N512" "$scratch/stdout"
 report=$scratch/results/accuracy.md
@@ -63,23 +75,6 @@ half=$(python3 -c "import json; print(json.load(open('$scratch/stdout'))['cases'
 sed -i 's/"fp16"/"fp32"/' "$scratch/lists/half.json"
 expect 0 "" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
 check "16 bits are faster" python3 -c "import json; assert $half < json.load(open('$scratch/stdout'))['cases'][0]['predicted_step_seconds']"
-
-# An interruption leaves whole files, and the next call goes on. Shells ignore SIGINT for background
-# jobs, unless they are told not to.
-env --default-signal=INT "$program" validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 2 >/dev/null 2>&1 &
-process=$!
-for _ in $(seq 300); do
-  [ -e "$scratch/stopped/split/measurements.json" ] && break
-  sleep 0.1
-done
-kill -INT $process
-wait $process
-status=$?
-check "exit code 75 ($status)" test $status = 75
-check "the report says so" grep -q "was interrupted" "$scratch/stopped/accuracy.md"
-touch "$scratch/before"
-expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/stopped" --rounds 2 --only split
-check "the finished case is kept" test "$scratch/stopped/split/round-1/timings.json" -ot "$scratch/before"
 
 # Bad lists.
 bad() { # DESCRIPTION EXIT REGEX SED-SCRIPT

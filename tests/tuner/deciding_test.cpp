@@ -110,8 +110,9 @@ TEST(Deciding, RepresentativesAreTheHeaviestOfEachFamily) {
 }
 
 TEST(Race, APlanLosesBeyondNoiseAlone) {
-  const auto measured = [](double p10, double median, double p90) {
+  const auto measured = [](double p10, double median, double p90, std::size_t rounds = 1) {
     Measured result;
+    result.rounds.assign(rounds, {median});
     result.p10 = {p10};
     result.median = {median};
     result.p90 = {p90};
@@ -121,6 +122,9 @@ TEST(Race, APlanLosesBeyondNoiseAlone) {
   EXPECT_TRUE(has_lost(measured(1.05, 1.1, 1.2), fastest));
   EXPECT_FALSE(has_lost(measured(1.02, 1.1, 1.2), fastest)) << "their steps overlap";
   EXPECT_FALSE(has_lost(measured(1.011, 1.015, 1.02), measured(1, 1, 1.01))) << "within 2 %";
+  EXPECT_TRUE(has_lost(measured(1.02, 1.2, 1.4), fastest)) << "a machine drifts less";
+  EXPECT_TRUE(has_lost(measured(1.02, 1.1, 1.2, 2), measured(0.98, 1, 1.03, 2)))
+      << "it drifts less from two rounds to two others";
 }
 
 }  // namespace
