@@ -16,6 +16,7 @@
 #include "model/base/text.hpp"
 #include "model/machine/odd_levels.hpp"
 #include "model/network/limits.hpp"
+#include "planner/planner.hpp"
 #include "session/training.hpp"
 #include "tuner/measuring.hpp"
 
@@ -347,9 +348,7 @@ MachineProfile read_machine_aloud(const std::string& stated, Plan& plan,
   const std::string source = !stated.empty()                 ? stated
                              : is_shipped(plan.machine_name) ? plan.machine_name
                                                              : "local";
-  for (const Decomposition& layer : plan.layers)
-    if (!can_run(software, layer.grid))
-      throw InfeasibleError(fmt::format("{} cannot run {}", software.name, layer.text()));
+  check_decompositions(software, plan);
   MachineProfile machine = read_machine_aloud(source, plan.ranks, plan.execution, software);
   if (stated.empty() && !is_local(source) && !plan.machine_fingerprint.empty() &&
       plan.machine_fingerprint != machine.fingerprint())

@@ -503,6 +503,12 @@ void check_saving(const Software& software, const Execution& execution) {
     throw InfeasibleError(fmt::format("{} cannot run --recompute", software.name));
 }
 
+void check_decompositions(const Software& software, const Plan& plan) {
+  for (const Decomposition& layer : plan.layers)
+    if (!can_run(software, layer.grid))
+      throw InfeasibleError(fmt::format("{} cannot run {}", software.name, layer.text()));
+}
+
 std::string limit_text(Bytes limit, Bytes reserve) {
   return reserve.value == 0
              ? exact(limit)

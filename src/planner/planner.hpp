@@ -101,6 +101,8 @@ Network network_of(const Plan& plan, const Network& network);
 FreeMemoryOptions free_under(const Software& software, FreeMemoryOptions free);
 /// Throws InfeasibleError if the software cannot run the execution's sharding or recomputation.
 void check_saving(const Software& software, const Execution& execution);
+/// Throws InfeasibleError if the software cannot run a decomposition of the plan.
+void check_decompositions(const Software& software, const Plan& plan);
 
 /// Throws InfeasibleError if no plan fits. The message gives the reason and a remedy: the least
 /// memory, or the number of ranks that would be enough. A part of the memory is a reserve

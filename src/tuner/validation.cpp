@@ -71,9 +71,7 @@ Plan planned_on(const ValidationCase& one, const Network& network, const Machine
     return plan(network, one.network, one.ranks, machine, options).recommended;
   std::optional<Plan> stated = stated_plan(one, network);
   Plan chosen = stated ? *std::move(stated) : baseline_of(one, network, machine, options.execution);
-  for (const Decomposition& layer : chosen.layers)
-    if (!can_run(machine.software, layer.grid))
-      throw InfeasibleError(fmt::format("{} cannot run {}", machine.software.name, layer.text()));
+  check_decompositions(machine.software, chosen);
   chosen.execution = options.execution;
   chosen.ranks_offered = one.ranks;
   chosen.machine_name = machine.name;

@@ -24,21 +24,19 @@ void BorrowedKernels::add(const Times& mine, const Times& theirs) {
       all.add(std::log(own->second / seconds));
     }
   for (const auto& [key, seconds] : theirs) {
-    if (mine.contains(key) || times_.contains(key)) continue;
+    if (mine.contains(key) || estimates_.contains(key)) continue;
     const auto kind = kinds.find(kind_of(key));
     const SpeedSamples& known = kind == kinds.end() ? all : kind->second;
-    const double variance =
-        (assumed_kernels * assumed_deviation * assumed_deviation + known.squares) /
-        (assumed_kernels + known.kernels);
-    times_.emplace(key, seconds * std::exp(known.mean));
-    deviations_.emplace(key, std::sqrt(variance));
+    estimates_.emplace(
+        key, Estimate{seconds * std::exp(known.mean),
+                      std::sqrt(known.variance(assumed_kernels, assumed_deviation))});
   }
 }
 
 std::optional<BorrowedKernels::Estimate> BorrowedKernels::find(const std::string& key) const {
-  const auto found = times_.find(key);
-  if (found == times_.end()) return {};
-  return Estimate{found->second, deviations_.at(key)};
+  const auto found = estimates_.find(key);
+  if (found == estimates_.end()) return {};
+  return found->second;
 }
 
 }  // namespace stratplan

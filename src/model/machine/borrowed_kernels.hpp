@@ -25,11 +25,9 @@ class BorrowedKernels {
   };
   /// Nothing if no other profile has this kernel.
   std::optional<Estimate> find(const std::string& key) const;
-  bool empty() const { return times_.empty(); }
 
  private:
-  Times times_;                               ///< scaled to this number of ranks
-  std::map<std::string, double> deviations_;  ///< by Kernel::key()
+  std::map<std::string, Estimate> estimates_;  ///< by Kernel::key(), for this number of ranks
 };
 
 }  // namespace stratplan

@@ -35,6 +35,11 @@ void SpeedSamples::add(const SpeedSamples& more) {
   kernels = all;
 }
 
+double SpeedSamples::variance(int assumed_kernels, double assumed_deviation) const {
+  return (assumed_kernels * assumed_deviation * assumed_deviation + squares) /
+         (assumed_kernels + kernels);
+}
+
 void KernelSpeeds::add(const Kernel& kernel, Seconds measured, Seconds estimated) {
   if (measured.value <= 0 || estimated.value <= 0) return;
   samples_[width(kernel)][place(family_of(kernel))][place(direction_of(kernel.kind))].add(
@@ -52,9 +57,7 @@ std::optional<KernelSpeeds::Correction> KernelSpeeds::correction(const Kernel& k
       if (is_product(other) == is_product(family))
         for (const SpeedSamples& samples : families[other]) known.add(samples);
   if (known.kernels == 0) return {};
-  const double variance =
-      (assumed_kernels * assumed_deviation * assumed_deviation + known.squares) /
-      (assumed_kernels + known.kernels);
+  const double variance = known.variance(assumed_kernels, assumed_deviation);
   return Correction{std::exp(known.mean), std::sqrt(variance * (1 + 1.0 / known.kernels))};
 }
 

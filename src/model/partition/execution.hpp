@@ -31,7 +31,7 @@ struct Precision {
 };
 
 /// Types of activations and of gradient sums, as options and files name them.
-inline const std::map<std::string, DataType, std::less<>> precision_types{
+inline const std::map<std::string, DataType> precision_types{
     {"fp32", DataType::F32}, {"bf16", DataType::BF16}, {"fp16", DataType::F16}};
 
 /// The transports of transfers between ranks. Device memory moves by NCCL, by an MPI that accepts
