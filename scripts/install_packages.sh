@@ -2,12 +2,12 @@
 # Installs the Debian packages of stratplan. Returns at once if all are installed; otherwise needs
 # root or sudo.
 #
-#   scripts/install_packages.sh [tests] [checks] [compilers] [models]
+#   scripts/install_packages.sh [tests] [checks] [compilers] [models] [pages]
 #
 # Without arguments it installs the packages that stratplan needs to be built and to run. `tests`
 # adds what the tests are built with, and their judges. `checks` adds formatting, lint, coverage and
 # the comparison of benchmarks. `compilers` adds another compiler and another MPI library. `models`
-# adds libraries of models to import.
+# adds libraries of models to import. `pages` adds a browser, which judges reports.
 set -euo pipefail
 
 packages=(
@@ -42,14 +42,19 @@ compilers=(
 models=(
   python3-torchvision python3-venv
 )
+pages=(
+  chromium fonts-dejavu-core
+  pngquant
+)
 for group in "$@"; do
   case $group in
     tests) packages+=("${tests[@]}") ;;
     checks) packages+=("${checks[@]}") ;;
     compilers) packages+=("${compilers[@]}") ;;
     models) packages+=("${models[@]}") ;;
+    pages) packages+=("${pages[@]}") ;;
     *)
-      echo "install_packages.sh: unknown group $group; expected tests, checks, compilers or models" >&2
+      echo "install_packages.sh: unknown group $group; expected tests, checks, compilers, models or pages" >&2
       exit 2 ;;
   esac
 done

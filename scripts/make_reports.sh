@@ -4,10 +4,10 @@
 # says how fast it was.
 #
 #   scripts/make_reports.sh [PART...]      parts: quickstart, planning-times, against-pytorch,
-#                                          benchmarks; default: all
+#                                          benchmarks, pages; default: all
 #
-# On two cores quickstart takes about 3 minutes, against-pytorch 15, benchmarks 10 and
-# planning-times 5.
+# On two cores quickstart takes about 3 minutes, against-pytorch 15, benchmarks 10, planning-times 5
+# and pages 2.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/report_context.sh
@@ -70,16 +70,22 @@ benchmarks() {
   echo reports/benchmarks.json
 }
 
-[[ $# -gt 0 ]] || set -- planning-times benchmarks against-pytorch quickstart
+pages() {
+  scripts/install_packages.sh pages && release &&
+    report pages "Pages of stratplan report in a browser" \
+      scripts/draw_pages.py build/release/stratplan --keep reports
+}
+
+[[ $# -gt 0 ]] || set -- planning-times benchmarks against-pytorch quickstart pages
 status=0  # if a part fails, the others still run
 for part in "$@"; do
   case $part in
-    quickstart | benchmarks) "$part" || status=1 ;;
+    quickstart | benchmarks | pages) "$part" || status=1 ;;
     planning-times) planning_times || status=1 ;;
     against-pytorch) against_pytorch || status=1 ;;
     *)
       echo "make_reports.sh: unknown part $part; expected quickstart, planning-times," \
-        "against-pytorch or benchmarks" >&2
+        "against-pytorch, benchmarks or pages" >&2
       exit 2 ;;
   esac
 done

@@ -44,7 +44,7 @@ Figure memory_figure(const ReportedPlan& plan) {
   const auto size = [&](Bytes bytes) { return in_gib ? mebi(bytes) / 1024 : mebi(bytes); };
   if (in_gib) most /= 1024;
 
-  Picture picture(figure_width, top + height + 96);
+  Picture picture(figure_width, top + height + 108);
   const LinearScale y{round_above(most), top + height, top}, x{ms(end), left, figure_width - right};
   for (const double mark : tick_marks(0, y.most, false)) {
     picture.line(left, y(mark), figure_width - right, y(mark), 0.15);

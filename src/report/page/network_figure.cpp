@@ -80,6 +80,12 @@ std::map<std::pair<int, int>, int> lanes_of(const NetworkRows& network, int most
   return lanes;
 }
 
+/// The width of a column of texts.
+double width_of(std::size_t letters, double most) {
+  constexpr double letter = 6.6, least = 50, margin = 8;
+  return std::clamp(letter * static_cast<double>(letters) + margin, least, most);
+}
+
 }  // namespace
 
 Figure network_figure(const ReportedPlan& plan) {
@@ -89,10 +95,15 @@ Figure network_figure(const ReportedPlan& plan) {
   int most_lane = 0;
   double most = 0;
   for (const auto& [edge, lane] : lanes) most_lane = std::max(most_lane, lane + 1);
-  for (const BlockRow& row : network.rows)
+  std::size_t longest_split = 0, longest_name = 0;
+  for (const BlockRow& row : network.rows) {
     most = std::max({most, ms(sum(row.predicted)), ms(sum(row.measured))});
-  const double each = measured ? 24 : 18, top = 22, left = 10 + 6.0 * most_lane, box = 72,
-               name = left + box + 6, bars = name + 108, right = 10,
+    longest_split = std::max(longest_split, row.decomposition.size());
+    longest_name = std::max(longest_name, row.root.size());
+  }
+  const double each = measured ? 24 : 18, top = 22, left = 10 + 6.0 * most_lane,
+               box = width_of(longest_split, 100), name = left + box + 6,
+               bars = name + width_of(longest_name, 130), right = 10,
                bottom = top + each * static_cast<double>(network.rows.size());
   Picture picture(figure_width, bottom + 52);
   const LinearScale scale{round_above(most), bars, figure_width - right};

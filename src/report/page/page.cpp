@@ -30,7 +30,7 @@ font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.5rem;line-height:1.25}h2{font-size:1.2rem;margin:2rem 0 .5rem}
 h3{font-size:1rem;margin:0 0 .25rem}
 .answer{font-size:1.15rem;padding:.75rem 1rem;background:var(--box);border-left:4px solid #0072b2}
-.figures{columns:2 460px;column-gap:1.5rem}
+.figures{columns:2 460px;column-gap:1.5rem;margin-bottom:1.5rem}
 figure{margin:0 0 1.5rem;break-inside:avoid}
 figure svg{width:100%;max-width:620px;height:auto;display:block}
 figcaption{color:var(--faint);font-size:.9rem;max-width:620px}
@@ -154,7 +154,8 @@ std::string answer_of(const std::vector<ReportedPlan>& plans) {
   const ReportedPlan& best = plans.front();
   constexpr std::size_t most_others = 2;
   std::string text =
-      fmt::format("The plan {} takes {} per step as predicted (tier: {})", best.name,
+      fmt::format("{} takes {} per step as predicted (tier: {})",
+                  best.name == "recommended" ? "The recommended plan" : "The plan " + best.name,
                   step_text(best.prediction.whole, " ms"), tier_text(best.prediction.whole));
   if (best.timings)
     text += fmt::format(", and {} ms as measured (10th to 90th percentile: {}-{})",

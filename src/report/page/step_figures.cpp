@@ -61,8 +61,11 @@ Figure step_figure(const std::vector<ReportedPlan>& plans) {
   draw_scale(picture, scale, top, bottom, "time of a step, ms");
   picture.rectangle(left, bottom + 38, 10, 10, {.fill = distinct_colours[0], .opacity = 0.55});
   picture.text(left + 14, bottom + 47, "predicted, with its 80 % range");
-  picture.rectangle(left + 190, bottom + 38, 10, 10, {.fill = distinct_colours[1]});
-  picture.text(left + 204, bottom + 47, "measured, median");
+  if (std::ranges::any_of(plans,
+                          [](const ReportedPlan& plan) { return plan.timings.has_value(); })) {
+    picture.rectangle(left + 190, bottom + 38, 10, 10, {.fill = distinct_colours[1]});
+    picture.text(left + 204, bottom + 47, "measured, median");
+  }
   return {"steps", "Plans, predicted and measured",
           "The time of one training step. A prediction's range holds the true value with a "
           "probability of 80 %.",
@@ -102,8 +105,8 @@ Figure kind_figure(const std::vector<ReportedPlan>& plans) {
       "kinds", "Where a step's time goes",
       "Halos go to a layer that is decomposed as its producer, redistributions to one that is "
       "decomposed otherwise; reductions are sums over ranks. In measurements, waiting counts in "
-      "the transfer that waits. Where communication goes on beside kernels, the sum is longer "
-      "than the step.",
+      "the transfer that waits. The sum differs from the step: communication may go on beside "
+      "kernels, and the wait for the slowest of many ranks belongs to no op.",
       picture.svg("time of a step by kind"), csv};
 }
 

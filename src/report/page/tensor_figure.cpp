@@ -80,6 +80,7 @@ class TensorPicture {
         type_(plan.planned.plan.execution.precision.activations) {
     choose_axes();
     choose_reader();
+    choose_windows();
   }
 
   Figure figure(std::size_t number) {
@@ -133,14 +134,28 @@ class TensorPicture {
     reader_ = readers[readers.size() / 2];
   }
 
-  double x(std::int64_t position) const {
-    return left +
-           span_x * static_cast<double>(position) / static_cast<double>(producer_.output[across_]);
+  /// Of an axis with more tiles than can be told apart, draws those around the reader's.
+  void choose_windows() {
+    constexpr std::int64_t most_tiles = 24, neighbours = 4;
+    const int place = home_.place(needed_.iteration.ranks.of_job(reader_));
+    const Region own = place >= 0 ? home_.owned(place) : needed_.region(reader_);
+    for (const Axis axis : {down_, across_}) {
+      const std::int64_t extent = producer_.output[axis], tile = own[axis].size();
+      Interval& window = axis == down_ ? shown_down_ : shown_across_;
+      window = {0, extent};
+      if (tile > 0 && extent > most_tiles * tile)
+        window = intersect(
+            window, {own[axis].begin - neighbours * tile, own[axis].end + neighbours * tile});
+    }
   }
-  double y(std::int64_t position) const {
-    return top +
-           span_y * static_cast<double>(position) / static_cast<double>(producer_.output[down_]);
+
+  /// How far along the window the position lies, from 0 to 1.
+  static double share(std::int64_t position, const Interval& window) {
+    const std::int64_t inside = std::clamp(position, window.begin, window.end) - window.begin;
+    return static_cast<double>(inside) / static_cast<double>(window.size());
   }
+  double x(std::int64_t position) const { return left + span_x * share(position, shown_across_); }
+  double y(std::int64_t position) const { return top + span_y * share(position, shown_down_); }
 
   std::string interval_text(Axis axis, Interval interval) const {
     const char letter = "NCDHW"[index(axis)];
@@ -168,6 +183,9 @@ class TensorPicture {
       add_csv(home_.ranks.of_job(place), "holds", region);
       const auto shown = [&](Axis axis) { return !intersect(region[axis], wanted[axis]).empty(); };
       if (region.empty() || !std::ranges::all_of(hidden_, shown)) continue;
+      if (intersect(region[down_], shown_down_).empty() ||
+          intersect(region[across_], shown_across_).empty())
+        continue;
       const auto same = [&](const Tile& tile) {
         return tile.region[down_] == region[down_] && tile.region[across_] == region[across_];
       };
@@ -177,7 +195,6 @@ class TensorPicture {
     }
     for (int place = 0; place < needed_.iteration.grid.ranks(); ++place)
       add_csv(needed_.iteration.ranks.of_job(place), "reads", needed_.region(place));
-    const Shape& shape = producer_.output;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       const auto& [region, ranks] = tiles[i];
       const char* colour = distinct_colours[i % 6];
@@ -188,7 +205,6 @@ class TensorPicture {
       const std::string who = (ranks.size() > 1 ? "ranks " : "rank ") + first_of(names);
       picture_.rectangle(x0, y0, x1 - x0 - 1, y1 - y0 - 1,
                          {.fill = colour,
-                          .opacity = 0.9,
                           .hint = fmt::format("{} {} {}", who, ranks.size() > 1 ? "hold" : "holds",
                                               region_text(region))});
       if (y1 - y0 > 14 && x1 - x0 > 6.0 * static_cast<double>(who.size()))
@@ -196,11 +212,11 @@ class TensorPicture {
       else if (y1 - y0 > 14 && x1 - x0 > 6.5 * static_cast<double>(names[0].size()))
         picture_.text(x0 + 2, y0 + 12, names[0], Anchor::Start, text_on(colour));
     }
-    picture_.text(left, top + span_y + 14, "0");
-    picture_.text(left + span_x, top + span_y + 14, std::to_string(shape[across_]), Anchor::End);
+    picture_.text(left, top + span_y + 14, std::to_string(shown_across_.begin));
+    picture_.text(left + span_x, top + span_y + 14, std::to_string(shown_across_.end), Anchor::End);
     picture_.text(left + span_x / 2, top + span_y + 14, axis_names[index(across_)], Anchor::Middle);
-    picture_.text(left - 4, top + 10, "0", Anchor::End);
-    picture_.text(left - 4, top + span_y, std::to_string(shape[down_]), Anchor::End);
+    picture_.text(left - 4, top + 10, std::to_string(shown_down_.begin), Anchor::End);
+    picture_.text(left - 4, top + span_y, std::to_string(shown_down_.end), Anchor::End);
     picture_.text(2, top + span_y / 2, std::string(1, "NCDHW"[index(down_)]));
   }
 
@@ -255,7 +271,7 @@ class TensorPicture {
                                   home_.ranks.of_job(place)));
     }
     if (parts.empty()) return {};
-    if (more > 0) parts.push_back(fmt::format("more from {} further ranks", more));
+    if (more > 0) parts.push_back(fmt::format("more from {}", counted(more, "further rank")));
     return fmt::format("of that it gets {}", fmt::join(parts, ", "));
   }
 
@@ -269,6 +285,11 @@ class TensorPicture {
       text +=
           fmt::format(" The picture shows only what lies at {} along {}.",
                       interval_text(axis, needed_.region(reader_)[axis]), axis_names[index(axis)]);
+    for (const auto& [axis, window] :
+         {std::pair(down_, shown_down_), std::pair(across_, shown_across_)})
+      if (window.size() < producer_.output[axis])
+        text += fmt::format(" Of {} it shows {}, around that rank.", axis_names[index(axis)],
+                            interval_text(axis, window));
     return text;
   }
 
@@ -287,8 +308,9 @@ class TensorPicture {
   Needed needed_;
   DataType type_;
   Axis down_ = Axis::H, across_ = Axis::W;
-  std::vector<Axis> hidden_;  ///< further axes that are split
-  int reader_ = 0;            ///< of the consumer's grid
+  Interval shown_down_, shown_across_;  ///< what is drawn of these axes
+  std::vector<Axis> hidden_;            ///< further axes that are split
+  int reader_ = 0;                      ///< of the consumer's grid
   std::string reader_text_, csv_;
   Picture picture_{figure_width, top + span_y + 24};
 };
