@@ -58,6 +58,10 @@ expect 0 "" sp scale tiny -n 1,2,4,8 -b 16 --weak 4 -m lassen -o "$scratch/repor
 page "scaling" 4
 says "[Kk]nee of strong scaling|no knee of strong scaling"
 
+# A plan from standard input.
+expect 0 "" sp report - -o "$scratch/piped.html" <"$scratch/a.json"
+check "the same page" cmp <(sed 's/-o [^ ]*//' "$scratch/piped.html") <(sp report "$scratch/a.json" -o "$scratch/same.html"; sed 's/-o [^ ]*//' "$scratch/same.html")
+
 # Wrong inputs leave no page.
 rm "$scratch/report.html"
 expect 3 "timings\.json: at /plan/fingerprint: expected its plan" sp report "$scratch/b.json" "$scratch/timings.json" -o "$scratch/report.html"

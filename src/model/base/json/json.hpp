@@ -28,8 +28,8 @@ Json read_json_file(const std::string& path);
 /// JSON pointer of the innermost violation, and what was expected there.
 void validate_json(const Json& document, const std::string& kind, const std::string& file);
 
-/// Returns the contents of a file, or of standard input for "-". Throws InputError if the file
-/// cannot be read or is no regular file.
+/// Returns the contents of a file, or of standard input for "-", which may be asked for again.
+/// Throws InputError if the file cannot be read or is no regular file.
 std::string read_text(const std::string& path);
 
 /// Calls read_json_file, then validate_json.

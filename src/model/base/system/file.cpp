@@ -89,7 +89,8 @@ fs::path cache_folder() {
 
 std::string read_text(const std::string& path) {
   if (path == "-") {
-    return {std::istreambuf_iterator<char>(std::cin), {}};
+    static const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
+    return input;
   }
   expect_regular_file(path);
   errno = 0;
