@@ -27,9 +27,9 @@ void BorrowedKernels::add(const Times& mine, const Times& theirs) {
     if (mine.contains(key) || estimates_.contains(key)) continue;
     const auto kind = kinds.find(kind_of(key));
     const SpeedSamples& known = kind == kinds.end() ? all : kind->second;
-    estimates_.emplace(
-        key, Estimate{seconds * std::exp(known.mean),
-                      std::sqrt(known.variance(assumed_kernels, assumed_deviation))});
+    estimates_.emplace(key,
+                       Estimate{seconds * std::exp(known.mean),
+                                std::sqrt(known.variance(assumed_kernels, assumed_deviation))});
   }
 }
 
