@@ -1,7 +1,6 @@
 #include "model/partition/redistribution.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -124,6 +123,10 @@ class Tiling {
       for (int rank = 0; rank < (both_split ? home.grid.ranks() : 0); ++rank)
         if (!unions.at(rank).contains(tiles.at(rank))) return {};
     }
+    for (const std::vector<int>& counts : tiling.counts_) {
+      const bool equal = std::ranges::count(counts, counts.front()) == std::ssize(counts);
+      tiling.tiles_per_union_ *= equal ? counts.front() : 0;
+    }
     return tiling;
   }
 
@@ -133,14 +136,7 @@ class Tiling {
   int tile_number(int rank) const { return number(tiles_, rank); }
   int union_number(int rank) const { return number(unions_, rank); }
   /// The number of tiles in each union; 0 if unions differ in it.
-  int tiles_per_union() const {
-    int product = 1;
-    for (const std::vector<int>& counts : counts_) {
-      if (std::ranges::count(counts, counts.front()) != std::ssize(counts)) return 0;
-      product *= counts.front();
-    }
-    return product;
-  }
+  int tiles_per_union() const { return tiles_per_union_; }
   /// Whether no two unions overlap.
   bool unions_are_apart() const {
     return std::ranges::all_of(unions_, [](const AxisBlocks& along) {
@@ -162,35 +158,50 @@ class Tiling {
   }
   Blocks tiles_, unions_;
   std::array<std::vector<int>, axis_count> counts_;  ///< by union along the axis
+  int tiles_per_union_ = 1;
 };
 
 /// Ranks with the same union, by tile. All tiles have equally many copies.
 using Copies = std::vector<std::vector<int>>;
 
-/// Arranges ranks with the same union by tile, if they hold all its tiles equally often.
-std::optional<Copies> arrange(const Tiling& tiling, std::span<const int> ranks) {
-  std::map<int, std::vector<int>> by_tile;
-  for (const int rank : ranks) by_tile[tiling.tile_number(rank)].push_back(rank);
-  if (std::ssize(by_tile) != tiling.tiles_per_union()) return {};
-  Copies copies;
-  for (auto& [tile, holders] : by_tile) {
-    if (holders.size() * by_tile.size() != ranks.size()) return {};
-    copies.push_back(std::move(holders));
+/// A rank, with the numbers of the union that it needs and of the tile that it holds.
+struct Holder {
+  int all, tile, rank;
+  friend auto operator<=>(const Holder&, const Holder&) = default;
+};
+
+/// Whether sorted holders of one union hold all its tiles equally often.
+bool hold_equally_often(std::span<const Holder> holders, int tiles_per_union) {
+  const auto tiles = static_cast<std::size_t>(tiles_per_union);
+  if (tiles == 0 || holders.size() % tiles != 0) return false;
+  const std::size_t copies = holders.size() / tiles;
+  for (std::size_t i = 0; i < holders.size(); i += copies) {
+    const bool same = holders[i].tile == holders[i + copies - 1].tile,
+               another = i == 0 || holders[i].tile != holders[i - 1].tile;
+    if (!same || !another) return false;
   }
-  return copies;
+  return true;
 }
 
-/// Returns the copies of each union's tiles, by union.
-std::optional<std::map<int, Copies>> copies_by_union(const Tiling& tiling, int ranks) {
-  std::map<int, std::vector<int>> members;
-  for (int rank = 0; rank < ranks; ++rank) members[tiling.union_number(rank)].push_back(rank);
-  std::map<int, Copies> by_union;
-  for (const auto& [number, same] : members) {
-    std::optional<Copies> copies = arrange(tiling, same);
-    if (!copies) return {};
-    by_union.emplace(number, std::move(*copies));
+/// The copies of the tiles that make up the rank's union. Nothing unless each union's ranks hold
+/// all its tiles equally often.
+std::optional<Copies> copies_in_union(const Tiling& tiling, int ranks, int rank) {
+  std::vector<Holder> holders;
+  for (int one = 0; one < ranks; ++one)
+    holders.push_back({tiling.union_number(one), tiling.tile_number(one), one});
+  std::ranges::sort(holders);
+  Copies copies;
+  for (auto begin = holders.begin(); begin != holders.end();) {
+    const auto end = std::ranges::upper_bound(begin, holders.end(), begin->all, {}, &Holder::all);
+    if (!hold_equally_often({begin, end}, tiling.tiles_per_union())) return {};
+    if (begin->all == tiling.union_number(rank))
+      for (auto holder = begin; holder != end; ++holder) {
+        if (holder == begin || holder->tile != (holder - 1)->tile) copies.emplace_back();
+        copies.back().push_back(holder->rank);
+      }
+    begin = end;
   }
-  return by_union;
+  return copies;
 }
 
 /// Returns the copies of each tile that lie nearer to each other than to any other tile, so that
@@ -269,9 +280,9 @@ GroupMove gather(const Tiling& tiling, const Copies& copies, const Distribution&
 std::vector<GroupMove> gathers(const std::optional<Tiling>& tiling, const Distribution& home,
                                int rank) {
   if (!tiling || tiling->tiles_per_union() < 2) return {};
-  const auto copies = copies_by_union(*tiling, home.grid.ranks());
+  const auto copies = copies_in_union(*tiling, home.grid.ranks(), rank);
   if (!copies) return {};
-  return {gather(*tiling, copies->at(tiling->union_number(rank)), home, rank)};
+  return {gather(*tiling, *copies, home, rank)};
 }
 
 /// Sums the terms of each union among the ranks that hold them. A rank keeps its tile of the sum.
@@ -280,10 +291,17 @@ std::vector<GroupMove> sums(const std::optional<Tiling>& tiling, const Needed& n
   if (!tiling || !tiling->unions_are_apart()) return {};
   const Distribution& readers = needed.iteration;
   const DimList terms = readers.dims_with(Role::Gathered);
-  for (int first = 0; first < readers.grid.ranks(); ++first)
-    if (const std::vector<int> group = readers.grid.group(first, terms);
-        group.front() == first && !arrange(*tiling, group))
-      return {};
+  std::vector<bool> seen(static_cast<std::size_t>(readers.grid.ranks()));
+  for (int first = 0; first < readers.grid.ranks(); ++first) {
+    if (seen[static_cast<std::size_t>(first)]) continue;
+    std::vector<Holder> holders;
+    for (const int member : readers.grid.group(first, terms)) {
+      holders.push_back({0, tiling->tile_number(member), member});
+      seen[static_cast<std::size_t>(member)] = true;
+    }
+    std::ranges::sort(holders);
+    if (!hold_equally_often(holders, tiling->tiles_per_union())) return {};
+  }
   const std::vector<int> group = readers.grid.group(rank, terms);
   std::vector<std::pair<int, TilePart>> members;
   for (const int member : group) {

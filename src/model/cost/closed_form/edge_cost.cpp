@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "model/base/assert.hpp"
+#include "model/base/gallop.hpp"
 #include "model/partition/layers/local_kernel.hpp"
 #include "model/partition/redistribution.hpp"
 #include "model/partition/transfer.hpp"
@@ -31,8 +32,9 @@ class Reading {
  public:
   Reading(const std::vector<Interval>& asking, const std::vector<Interval>& answering, bool alike)
       : asking_(asking), answering_(answering) {
+    auto near = answering_.begin();
     for (const std::int64_t place : representative_places(alike))
-      places_.push_back({place, at(place)});
+      places_.push_back({place, at(place, near)});
     for (const auto& [number, place] : places_) {
       own_ = std::max(own_, place.own);
       own_apart_ = std::max(own_apart_, place.own_apart);
@@ -161,15 +163,17 @@ class Reading {
     return some;
   }
 
-  Place at(std::int64_t number) const {
+  /// `near`: the first answering block that an earlier place may need; becomes that of this place.
+  Place at(std::int64_t number, std::vector<Interval>::const_iterator& near) const {
     const auto parts = std::ssize(asking_), others = std::ssize(answering_);
     const std::int64_t first = number * others / parts,
                        last = std::max(first, ((number + 1) * others + parts - 1) / parts - 1);
     const Interval mine = asking_[static_cast<std::size_t>(number)];
     Place place;
-    const auto begin = std::ranges::partition_point(
-        answering_, [&](const Interval& block) { return block.end <= mine.begin; });
-    for (auto block = begin; block != answering_.end() && block->begin < mine.end; ++block) {
+    if (mine.empty()) return place;
+    near = gallop(near, answering_.end(),
+                  [&](const Interval& block) { return block.end <= mine.begin; });
+    for (auto block = near; block != answering_.end() && block->begin < mine.end; ++block) {
       const std::int64_t common = intersect(*block, mine).size(),
                          other = block - answering_.begin();
       if (common == 0) continue;
@@ -364,13 +368,15 @@ namespace {
 template <class Read>
 std::vector<AxisReading::Place> places_of(std::int64_t extent, int parts, const Split& split,
                                           const Read& read) {
+  std::vector<int> outers{1};
+  for (int outer = 2; split.by.size() > 1 && outer <= parts; ++outer)
+    if (parts % outer == 0) outers.push_back(outer);
   std::vector<AxisReading::Place> places;
   std::int64_t end = 0;
   for (int index = 0; index < parts; ++index) {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     AxisReading::Place place{{most, 0}, most};
-    for (int outer = 1; outer <= (split.by.size() < 2 ? 1 : parts); ++outer) {
-      if (parts % outer != 0) continue;
+    for (const int outer : outers) {
       const int inner = parts / outer;
       const Interval around = block(extent, outer, index / inner, split.quantum),
                      within = block(around.size(), inner, index % inner, split.quantum),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/base/gallop.hpp"
 #include "model/base/index.hpp"
 
 namespace stratplan {
@@ -59,11 +60,13 @@ std::vector<std::uint16_t> Witnesses::blocks(const AxisDigits& digits) const {
 std::vector<AxisBlocks::Count> overlaps(std::span<const AxisReading::Place> blocks,
                                         std::span<const AxisReading::Place> others) {
   std::vector<AxisBlocks::Count> counts;
+  auto first = others.begin();
   for (const AxisReading::Place& place : blocks) {
     const Interval& block = place.within;
     AxisBlocks::Count& count = counts.emplace_back(AxisBlocks::Count{0, 0});
-    const auto first = std::ranges::partition_point(
-        others, [&](const AxisReading::Place& other) { return other.within.end <= block.begin; });
+    first = gallop(first, others.end(), [&](const AxisReading::Place& other) {
+      return other.within.end <= block.begin;
+    });
     for (auto other = first; other != others.end() && other->within.begin < block.end; ++other) {
       const std::int64_t common = intersect(other->within, block).size();
       count.elements += static_cast<float>(common);
