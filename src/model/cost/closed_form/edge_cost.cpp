@@ -171,6 +171,8 @@ class Reading {
     const Interval mine = asking_[static_cast<std::size_t>(number)];
     Place place;
     if (mine.empty()) return place;
+    const bool behind = near != answering_.begin() && (near - 1)->end > mine.begin;
+    if (behind) near = answering_.begin();
     near = gallop(near, answering_.end(),
                   [&](const Interval& block) { return block.end <= mine.begin; });
     for (auto block = near; block != answering_.end() && block->begin < mine.end; ++block) {
