@@ -74,11 +74,8 @@ std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
                                       FolderContents contents, const std::string& machine) {
   std::vector<PlanFile> plans;
   std::vector<TimingsFile> timings;
-  const auto plan_of = [&](const std::string& plan, const std::string& network) {
-    return std::ranges::find_if(plans, [&](const PlanFile& file) {
-      return fingerprint(file.planned.plan) == plan &&
-             file.planned.network.fingerprint() == network;
-    });
+  const auto is = [](const PlanFile& file, const std::string& plan, const std::string& network) {
+    return fingerprint(file.planned.plan) == plan && file.planned.network.fingerprint() == network;
   };
   for (const auto& [file, of_plan] : named_files(arguments, contents, machine)) {
     const Json document = read_json_file(file);
@@ -87,12 +84,24 @@ std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
       continue;
     }
     PlanAndNetwork planned = read_plan(file);
-    if (plan_of(fingerprint(planned.plan), planned.network.fingerprint()) != plans.end()) continue;
     MachineProfile profile = read_machine_aloud(of_plan, planned.plan);
+    const std::string plan = fingerprint(planned.plan), network = planned.network.fingerprint();
+    if (std::ranges::any_of(plans, [&](const PlanFile& before) {
+          return is(before, plan, network) && before.machine.fingerprint() == profile.fingerprint();
+        }))
+      continue;
     plans.push_back({file, command_of(document), {}, std::move(planned), std::move(profile), {}});
   }
   for (TimingsFile& one : timings) {
-    const auto plan = plan_of(one.timings.plan_fingerprint, one.timings.network_fingerprint);
+    // Of equal plans on several machines, those of the timings' own folder come first.
+    const auto fits = [&](const PlanFile& file) {
+      return is(file, one.timings.plan_fingerprint, one.timings.network_fingerprint);
+    };
+    const auto beside = [&](const PlanFile& file) {
+      return fits(file) && fs::path(file.file).parent_path() == fs::path(one.file).parent_path();
+    };
+    auto plan = std::ranges::find_if(plans, beside);
+    if (plan == plans.end()) plan = std::ranges::find_if(plans, fits);
     if (plan == plans.end())
       throw InputError(one.file, "/plan/fingerprint",
                        fmt::format("expected its plan {} (fingerprint {}) beside it on the command "

@@ -31,7 +31,8 @@ enum class FolderContents { RecommendedPlan, AllPlans };
 /// Reads the files. A folder stands for its plan.json and, if there is one, its timings.json; with
 /// AllPlans also for those in the folders below its `plans`. The machine is that of the folder
 /// (machine.json), unless `machine` names one; else as for read_machine_aloud(). Plans that equal
-/// an earlier one are left out. Throws InputError if timings are of no plan.
+/// an earlier one on an equal machine are left out. Timings belong to a plan of their own folder,
+/// else to the first equal one. Throws InputError if timings are of no plan.
 std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
                                       FolderContents contents, const std::string& machine);
 

@@ -1,9 +1,12 @@
 #include "cli/report_page.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "cli/console.hpp"
 #include "cli/provenance.hpp"
 
 namespace stratplan {
@@ -17,6 +20,9 @@ std::vector<ReportedPlan> reported_plans(std::vector<PlanFile> files) {
     std::optional<Timings> timings;
     std::string timings_file;
     if (!file.timings.empty()) {
+      if (file.timings.size() > 1)
+        note(fmt::format("{} of {} are shown alone, since they were named last",
+                         file.timings.back().file, file.file));
       timings = std::move(file.timings.back().timings);
       timings_file = file.timings.back().file;
     }

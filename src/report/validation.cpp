@@ -45,8 +45,10 @@ Range rounds_of(const ValidatedCase& one) {
 /// The command that predicts, and runs, only this case again.
 std::string command_of(const ValidationCase& one) {
   std::vector<std::string> words{"stratplan", "validate", one.file, "--only", one.name};
+  if (one.local()) words.emplace_back("--fresh");
   if (!one.link.empty()) words.insert(words.end(), {"--link", one.link});
-  return shell_line(words);
+  return "`" + shell_line(words) + "`" +
+         (one.link.empty() ? "" : fmt::format(" where {} connects the ranks", one.link));
 }
 
 std::string network_text(const ValidationCase& one) {
@@ -72,8 +74,7 @@ Table case_table(const Cases& cases) {
   for (const ValidatedCase* one : cases)
     table.rows.push_back({one->of.name, network_text(one->of),
                           std::to_string(*one->of.overrides.batch), std::to_string(one->of.ranks),
-                          one->of.link.empty() ? one->of.machine : one->of.link,
-                          one->of.plan_text(), step_text(one->predicted()),
+                          one->of.place_text(), one->of.plan_text(), step_text(one->predicted()),
                           tier_text(one->predicted()), milliseconds(one->measured.median),
                           signed_percent(one->error()), one->within_range() ? "yes" : "no",
                           one->of.local() ? std::to_string(one->measured.repetitions) : "-"});
@@ -182,6 +183,7 @@ ValidationSummary summary_of(const Cases& cases) {
   for (const auto& [name, group] : groups_of(cases))
     for (std::size_t a = 0; a < group.size(); ++a)
       for (std::size_t b = a + 1; b < group.size(); ++b) {
+        if (group[a]->of.plan_text() == group[b]->of.plan_text()) continue;
         const Range of_a = rounds_of(*group[a]), of_b = rounds_of(*group[b]);
         if (of_a.low <= of_b.high && of_b.low <= of_a.high) continue;
         ++summary.pairs;
@@ -195,17 +197,19 @@ ValidationSummary summary_of(const Cases& cases) {
 std::vector<GroupRegret> regrets_of(const Cases& cases) {
   std::vector<GroupRegret> regrets;
   for (const auto& [name, group] : groups_of(cases)) {
-    if (group.size() < 2) continue;
+    const bool alike = std::ranges::all_of(group, [&](const ValidatedCase* one) {
+      return one->of.plan_text() == group.front()->of.plan_text();
+    });
+    if (alike) continue;
     const ValidatedCase& chosen = **std::ranges::min_element(
         group, {}, [](const ValidatedCase* one) { return one->predicted().step; });
     const ValidatedCase& best = **std::ranges::min_element(
         group, {}, [](const ValidatedCase* one) { return one->measured.median; });
     const ValidationCase& of = chosen.of;
-    regrets.push_back(
-        {fmt::format("{}, batch {}, {}, {}", network_text(of), *of.overrides.batch,
-                     counted(of.ranks, "rank"), of.link.empty() ? of.machine : of.link),
-         group.size(), of.plan_text(), best.of.plan_text(),
-         chosen.measured.median / best.measured.median - 1});
+    regrets.push_back({fmt::format("{}, batch {}, {}, {}", network_text(of), *of.overrides.batch,
+                                   counted(of.ranks, "rank"), of.place_text()),
+                       group.size(), of.plan_text(), best.of.plan_text(),
+                       chosen.measured.median / best.measured.median - 1});
   }
   std::ranges::stable_sort(regrets, std::ranges::greater{}, &GroupRegret::regret);
   return regrets;
@@ -244,10 +248,13 @@ std::vector<KindError> kind_errors(const Cases& cases) {
 std::string validation_report(const ValidationResult& result) {
   std::string text =
       "# Accuracy of predictions\n\n"
-      "Written by `stratplan validate`. Steps are milliseconds. Each prediction was made before "
-      "its run; its range holds the true step with a probability of 80 %. The measured step is the "
-      "median of the rounds' medians. The error is predicted / measured - 1.\n\n";
-  if (result.interrupted) text += "The run was interrupted; the same command goes on.\n\n";
+      "Written by `stratplan validate`. Steps are milliseconds. Predictions of runs on this "
+      "machine "
+      "rest on profiles that were measured before each run. A range holds the true step with a "
+      "probability of 80 %. The measured step is the median of the rounds' medians. The error is "
+      "predicted / measured - 1.\n\n";
+  if (result.interrupted)
+    text += "The run was interrupted; the same command, without --fresh, goes on.\n\n";
   const Cases local = with_results(result, true), published = with_results(result, false);
   if (!local.empty()) text += part_of("Run on this machine", local);
   if (!published.empty()) text += part_of("Measured by others", published);
@@ -259,25 +266,27 @@ std::string validation_report(const ValidationResult& result) {
   text += "## How to make this again\n\n";
   for (const Cases* cases : {&local, &published})
     for (const ValidatedCase* one : *cases)
-      text += fmt::format("- {}: `{}`{}\n", one->of.name, command_of(one->of),
+      text += fmt::format("- {}: {}{}\n", one->of.name, command_of(one->of),
                           one->of.source.empty() ? "" : "; source: " + one->of.source);
   return text;
 }
 
 std::string validation_csv(const ValidationResult& result) {
   std::string text =
-      "case,file,network,batch,ranks,machine,software,link,plan,predicted_ms,predicted_low_ms,"
+      "case,file,network,batch,ranks,machine,software,precision,link,plan,predicted_ms,predicted_"
+      "low_ms,"
       "predicted_high_ms,tier,measured_ms,measured_p10_ms,measured_p90_ms,error,in_range,"
       "foreign_load,repetitions,source\n";
   for (const ValidatedCase& one : result.cases) {
     if (!one.has_result()) continue;
     const Range range = one.predicted().certainty->step;
     const ValidationCase& of = one.of;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},", of.name,
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},", of.name,
                         csv_cell(of.file), csv_cell(network_text(of)), *of.overrides.batch,
-                        of.ranks, csv_cell(of.machine), csv_cell(of.software), csv_cell(of.link),
-                        csv_cell(of.plan_text()), ms(one.predicted().step), range.low * 1e3,
-                        range.high * 1e3, tier_text(one.predicted()), ms(one.measured.median));
+                        of.ranks, csv_cell(of.machine), csv_cell(of.software),
+                        name_of(of.activations), csv_cell(of.link), csv_cell(of.plan_text()),
+                        ms(one.predicted().step), range.low * 1e3, range.high * 1e3,
+                        tier_text(one.predicted()), ms(one.measured.median));
     text += of.local() ? fmt::format("{:.6g},{:.6g},", ms(one.measured.p10), ms(one.measured.p90))
                        : std::string(",,");
     text += fmt::format("{:.4f},{},", one.error(), one.within_range() ? "yes" : "no");

@@ -33,7 +33,7 @@ struct GroupRegret {
   std::string predicted, measured;  ///< plans of the two cases
   double regret = 0;                ///< measured step of the first / that of the second - 1
 };
-/// Groups of at least two cases with results, the greatest regret first.
+/// Groups of at least two plans with results, the greatest regret first.
 std::vector<GroupRegret> regrets_of(const std::vector<const ValidatedCase*>& cases);
 
 /// Errors of one kind of op over all local cases.

@@ -12,6 +12,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/statistics.hpp"
+#include "model/base/system/cpu_time.hpp"
 #include "planner/baselines.hpp"
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
@@ -110,21 +111,26 @@ class Validating {
           ++result.elsewhere;
       } catch (const CaseInterrupted&) {
         result.interrupted = true;
-        break;
+      } catch (const JobFailed& job) {
+        result.cases.push_back(
+            failed(one, fmt::format("measuring failed with exit code {}", job.exit_code)));
       } catch (const Error& error) {
-        if (stop_requested()) {
+        if (stop_requested())
           result.interrupted = true;
-          break;
-        }
-        ValidatedCase& failed = result.cases.emplace_back(ValidatedCase{one});
-        failed.failure = error.what();
-        log_.note(fmt::format("case {}: {}", one.name, error.what()));
+        else
+          result.cases.push_back(failed(one, error.what()));
       }
+      if (result.interrupted) break;
     }
     return result;
   }
 
  private:
+  ValidatedCase failed(const ValidationCase& one, const std::string& why) {
+    log_.note(fmt::format("case {}: {}", one.name, why));
+    return {.of = one, .failure = why};
+  }
+
   static ValidatedCase predict_there(const ValidationCase& one) {
     ValidatedCase done{one};
     Network network = read_network(one.network, one.overrides);
@@ -148,6 +154,9 @@ class Validating {
     if (request_.fresh && one.link == request_.link) return {};
     const auto rounds = read_measurements(folder / "measurements.json", key);
     if (!rounds) return {};
+    for (const auto& [name, round] : *rounds)
+      for (const char* file : {"machine.json", "plan.json", "timings.json"})
+        if (!fs::exists(folder / name / file)) return {};
     return summary_of(one, folder, *rounds);
   }
 
@@ -158,6 +167,9 @@ class Validating {
     const std::string key = key_of(one, network);
     if (auto before = kept(one, folder, key)) return before;
     if (one.link != request_.link) return {};
+    if (one.ranks > usable_cores())
+      throw EnvironmentError(
+          fmt::format("{} ranks on {} cores cannot be timed", one.ranks, usable_cores()));
     if (stop_requested()) throw CaseInterrupted{};
     // Without this file, what is left of earlier rounds is not read. The user's files stay.
     fs::remove(folder / "measurements.json");

@@ -49,7 +49,7 @@ struct ValidationResult {
 };
 
 /// Predicts all cases, and runs the local ones over the request's link. A case that cannot be
-/// planned or run has a failure and ends nothing. Passes on JobFailed of measuring jobs.
+/// planned or run has a failure and ends nothing.
 ValidationResult validate(const ValidationRequest& request, Log& log);
 
 }  // namespace stratplan

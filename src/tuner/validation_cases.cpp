@@ -96,6 +96,14 @@ std::string ValidationCase::group() const {
   return text;
 }
 
+std::string ValidationCase::place_text() const {
+  const ValidationCase usual;
+  std::string text = link.empty() ? machine : link;
+  if (software != usual.software) text += ", " + software;
+  if (activations != usual.activations) text += ", " + std::string(name_of(activations));
+  return text;
+}
+
 std::vector<ValidationCase> read_validation_cases(const std::string& file) {
   const Json document = read_document(file, "cases");
   std::vector<ValidationCase> cases;
@@ -126,13 +134,7 @@ std::optional<Plan> stated_plan(const ValidationCase& one, const Network& networ
     plan = uniform_plan(network, decomposition_of(one.plan, one));
   }
   if (!plan) return {};
-  const bool splits = std::ranges::any_of(plan->layers, [](const Decomposition& of) {
-    return of.grid.parts(Dim::R) < of.grid.ranks();
-  });
-  if (!splits && one.ranks > 1)
-    throw InputError(one.file, "",
-                     fmt::format("case {}: no layer can be split as {}: {}", one.name,
-                                 one.plan_text(), plan->adjustments.front()));
+  check_wish(*plan, network, one.plan_text());
   plan->name = one.plan_text();
   plan->network_source = one.network;
   plan->overrides = one.overrides;

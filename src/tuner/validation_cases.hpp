@@ -29,6 +29,8 @@ struct ValidationCase {
   bool local() const { return !measured.has_value(); }
   /// The plan in words: "H2 W2", or "conv1: H2, *: N2".
   std::string plan_text() const;
+  /// Where it runs, in words: "lassen, pytorch, f16" or "1gbit". What is usual is left out.
+  std::string place_text() const;
   /// Cases of one group differ in their plans only.
   std::string group() const;
 };
@@ -38,7 +40,8 @@ struct ValidationCase {
 std::vector<ValidationCase> read_validation_cases(const std::string& file);
 
 /// The case's plan, if it states one; nothing if the plan is "recommended" or a baseline. Throws
-/// InputError if a decomposition cannot be read, or has another number of ranks than the case.
+/// InputError if a decomposition cannot be read, or has another number of ranks than the case, and
+/// InfeasibleError as check_wish() does.
 std::optional<Plan> stated_plan(const ValidationCase& one, const Network& network);
 
 }  // namespace stratplan

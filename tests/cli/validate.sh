@@ -63,6 +63,7 @@ expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 -
 touch "$scratch/before"
 expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only "s*"
 check "both links" grep -q "^slow: predicted" "$scratch/stdout"
+check "its command says where" grep -q -- "--only slow --fresh --link 1gbit\` where 1gbit" "$scratch/results/accuracy.md"
 check "the other link is not run" test "$scratch/results/slow/round-1/timings.json" -ot "$scratch/before"
 
 # Files beside the list, and 16 bits.
@@ -77,6 +78,7 @@ expect 0 "" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
 check "16 bits are faster" python3 -c "import json; assert $half < json.load(open('$scratch/stdout'))['cases'][0]['predicted_step_seconds']"
 
 # Bad lists.
+cp "$scratch/cases.json" "$scratch/twin.json"
 bad() { # DESCRIPTION EXIT REGEX SED-SCRIPT
   sed "$4" "$scratch/cases.json" >"$scratch/bad.json"
   expect "$2" "$3" sp validate "$scratch/bad.json" -o "$scratch/bad" --only "${5:-*}"
@@ -89,7 +91,14 @@ bad "a word" 3 "bad\.json: at /cases/0.*frobnicate" 's/"plan": "H2"/"plan": "H2"
 bad "a name with a slash" 3 "bad\.json: at /cases/0/name" 's/"split"/"..\/split"/'
 bad "another number of ranks" 0 "case split: .*expected 2 ranks, found 4" 's/"plan": "H2"/"plan": "H4"/' split
 bad "an unknown plan" 0 "case split: .*found \"H\"" 's/"plan": "H2"/"plan": "H"/' split
+bad "only repeated" 0 "" 's/"plan": "H2"/"plan": "R2"/' split
 bad "no pattern" 0 "case mixed: .*no pattern of the plan matches the layer" 's/, "\*": "N2"//' mixed
+expect 3 "twin\.json: expected another name than split, which a case of .*cases\.json has" sp validate "$scratch/cases.json" "$scratch/twin.json" --list
+expect 2 "odd number" sp validate "$scratch/cases.json" --rounds 2
+rm "$scratch/results/best/round-1/plan.json"
+touch "$scratch/before"
+expect 0 "" sp validate "$scratch/cases.json" -o "$scratch/results" --rounds 1 --only best
+check "an incomplete result is made again" test "$scratch/results/best/round-1/plan.json" -nt "$scratch/before"
 expect 2 "no case has such a name" sp validate "$scratch/cases.json" --only nothing
 expect 3 "missing\.json" sp validate "$scratch/missing.json"
 finish

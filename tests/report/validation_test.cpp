@@ -63,6 +63,12 @@ TEST(Validation, RegretOfGroups) {
   EXPECT_EQ(regrets[1].regret, 0);
 }
 
+TEST(Validation, OnePlanMeasuredTwiceIsNoChoice) {
+  const std::vector<ValidatedCase> cases{a_case("a", "N2", 1.0, 1.2), a_case("a", "N2", 1.0, 1.0)};
+  EXPECT_EQ(summary_of(pointers(cases)).pairs, 0U);
+  EXPECT_TRUE(regrets_of(pointers(cases)).empty());
+}
+
 TEST(Validation, ReportsNameTheWorstFirst) {
   ValidationResult result;
   result.cases = {a_case("a", "N2", 1.0, 1.0), a_case("a", "H2", 1.1, 1.25)};

@@ -15,7 +15,6 @@
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/cost/transports.hpp"
-#include "model/partition/shared_parameters.hpp"
 #include "planner/overlap.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
@@ -60,10 +59,6 @@ Decomposition parse_decomposition(const std::string& text) {
   }
 }
 
-bool only_repeats(const Decomposition& decomposition) {
-  return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks();
-}
-
 /// Returns the plan that gives each layer the decomposition of --uniform, or the nearest legal one.
 /// Throws InfeasibleError if every layer would only repeat its work although --uniform splits it.
 /// Also throws InfeasibleError if the plan needs more memory than --memory.
@@ -74,15 +69,7 @@ Plan uniform(const PlanOptions& options, const PlanningOptions& planning, const 
     throw UsageError(fmt::format("--uniform {} needs {} ranks, but --ranks says {}",
                                  options.uniform, wanted.grid.ranks(), options.ranks));
   Plan plan = uniform_plan(network, wanted);
-  bool some = only_repeats(wanted);
-  for (LayerIndex i = 0; i < network.size(); ++i)
-    some = some ||
-           (!network.layer(i).is_data() && !only_repeats(plan.layers[static_cast<std::size_t>(i)]));
-  if (!some)
-    throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name,
-                                      options.uniform, plan.adjustments.front()));
-  if (const auto disagreement = check_shared(network, plan.layers))
-    throw InfeasibleError(fmt::format("--uniform {}: {}", options.uniform, disagreement->reason));
+  check_wish(plan, network, options.uniform);
   plan.network_source = options.network.source;
   plan.overrides = options.network.overrides();
   plan.overrides.batch = network.batch;

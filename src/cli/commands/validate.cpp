@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
+#include <map>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -56,9 +57,15 @@ bool wanted(const ValidationCase& one, const ValidateOptions& options) {
 /// The cases that the user asks for.
 std::vector<ValidationCase> cases_of(const ValidateOptions& options) {
   std::vector<ValidationCase> cases;
+  std::map<std::string, std::string> files;  // by name of a case, which names its results too
   for (const std::string& file : files_of(options))
-    for (ValidationCase& one : read_validation_cases(file))
+    for (ValidationCase& one : read_validation_cases(file)) {
+      if (const auto [other, fresh] = files.try_emplace(one.name, file); !fresh)
+        throw InputError(file, "",
+                         fmt::format("expected another name than {}, which a case of {} has",
+                                     one.name, other->second));
       if (wanted(one, options)) cases.push_back(std::move(one));
+    }
   if (cases.empty()) throw UsageError("--only: no case has such a name");
   return cases;
 }
@@ -66,8 +73,7 @@ std::vector<ValidationCase> cases_of(const ValidateOptions& options) {
 void list(const std::vector<ValidationCase>& cases) {
   for (const ValidationCase& one : cases)
     fmt::print("{}: {}, batch {}, {} on {}, {}\n", one.name, one.network, *one.overrides.batch,
-               counted(one.ranks, "rank"), one.link.empty() ? one.machine : one.link,
-               one.plan_text());
+               counted(one.ranks, "rank"), one.place_text(), one.plan_text());
 }
 
 Json to_json(const ValidationResult& result) {
@@ -111,13 +117,13 @@ void print(const ValidationResult& result, const fs::path& report) {
 void validate_and_report(const ValidateOptions& options, const CommandLine& command_line) {
   if (launched_by_mpi())
     throw UsageError("validate starts its ranks itself: call it without mpirun");
+  if (options.rounds % 2 == 0)
+    throw UsageError(
+        fmt::format("--rounds: expected an odd number, so that one is the middle one, found {}",
+                    options.rounds));
   ValidationRequest request;
   request.cases = cases_of(options);
   if (options.list) return list(request.cases);
-  for (const ValidationCase& one : request.cases)
-    if (one.local() && one.ranks > usable_cores())
-      throw EnvironmentError(fmt::format("case {}: {} ranks on {} cores cannot be timed", one.name,
-                                         one.ranks, usable_cores()));
   request.backend = options.backend;
   request.link = options.link;
   request.rounds = options.rounds;
@@ -146,9 +152,9 @@ void validate_and_report(const ValidateOptions& options, const CommandLine& comm
 }
 
 constexpr const char* validate_footer =
-    R"(Each case is predicted first, and then run here, or compared with what others measured. A run
+    R"(Each case is predicted, and then run here, or compared with what others measured. A run
 that other processes disturbed is repeated, and that is counted. Ctrl-C ends with the cases so far
-and exit code 75; the same command goes on.
+and exit code 75; the same command goes on, without --fresh.
 Examples:
   stratplan validate                                   all shipped cases
   stratplan validate my_cases.json -o results --report reports
@@ -177,7 +183,7 @@ void add_validate(CLI::App& program, const CommandLine& command_line) {
       ->add_option("--backend", options->backend,
                    "backend that computes: cpu, reference, cuda or cuda:tf32")
       ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "runs of each local case")
+  command->add_option("--rounds", options->rounds, "runs of each local case, an odd number")
       ->check(positive())
       ->capture_default_str();
   command->add_flag("--fresh", options->fresh, "run cases again whose results are kept");

@@ -467,4 +467,17 @@ Plan plan_by_wish(const Network& network, int ranks,
   return plan;
 }
 
+void check_wish(const Plan& plan, const Network& network, const std::string& wished) {
+  bool splits = false;
+  for (LayerIndex i = 0; i < network.size(); ++i) {
+    const ProcessGrid& grid = plan.layers[static_cast<std::size_t>(i)].grid;
+    splits = splits || (!network.layer(i).is_data() && grid.parts(Dim::R) < grid.ranks());
+  }
+  if (!splits && !plan.adjustments.empty())
+    throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name, wished,
+                                      plan.adjustments.front()));
+  if (const auto disagreement = check_shared(network, plan.layers))
+    throw InfeasibleError(fmt::format("{}: {}", wished, disagreement->reason));
+}
+
 }  // namespace stratplan

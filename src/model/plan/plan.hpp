@@ -83,5 +83,9 @@ Plan uniform_plan(const Network& network, const Decomposition& wanted);
 /// uniform_plan(). The plan has no name yet.
 Plan plan_by_wish(const Network& network, int ranks,
                   const std::function<Decomposition(const Layer&)>& wish);
+/// Throws InfeasibleError if a plan of these two functions differs from the wish so much that it
+/// splits no layer, or if layers that share parameters cannot have its decompositions. `wished`:
+/// the wish in words.
+void check_wish(const Plan& plan, const Network& network, const std::string& wished);
 
 }  // namespace stratplan

@@ -1,5 +1,9 @@
 #include "report/page/figures.hpp"
 
+#include <fmt/format.h>
+
+#include "planner/prediction.hpp"
+
 namespace stratplan {
 
 ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned,
@@ -21,13 +25,21 @@ ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned
   if (!timings) return plan;
   check_match(*timings, timings_file, plan.planned, plan.file);
   const Durations& medians = timings->timing.op_medians;
-  if (!medians.empty())
-    plan.measured = times_by_kind(
-        plan.prediction.programs,
-        of_programs(medians, plan.prediction.programs, timings_file, "/ranks", "time"), layers,
-        nullptr);
+  if (!medians.empty()) {
+    const std::vector<Program> all = programs_of(plan.planned.plan, plan.planned.network);
+    plan.measured = times_by_kind(all, of_programs(medians, all, timings_file, "/ranks", "time"),
+                                  layers, nullptr);
+  }
   plan.timings = std::move(timings);
   return plan;
+}
+
+std::string simulated_ranks(const std::vector<ReportedPlan>& plans) {
+  for (const ReportedPlan& plan : plans)
+    if (plan.prediction.programs.size() < static_cast<std::size_t>(plan.planned.plan.ranks))
+      return fmt::format("{} representative ranks, where predicted for more than {}",
+                         plan.prediction.programs.size(), most_ranks_of_their_own);
+  return "the ranks";
 }
 
 }  // namespace stratplan

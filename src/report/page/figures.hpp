@@ -30,6 +30,10 @@ ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned
                       MachineProfile machine, std::optional<Timings> timings,
                       const std::string& timings_file);
 
+/// Whose ops the predicted times of these plans are of: "the ranks", or "4 representative ranks,
+/// where predicted for more than 16".
+std::string simulated_ranks(const std::vector<ReportedPlan>& plans);
+
 struct Figure {
   std::string name;  ///< of its files: letters, digits and hyphens
   std::string title;

@@ -22,22 +22,26 @@ Figure memory_figure(const ReportedPlan& plan) {
   const std::vector<BytesByClass> live = memory_over_step(programs[rank], plan.machine);
   const std::vector<Span>& spans = plan.prediction.timeline.ranks[rank];
   const Seconds end = plan.prediction.timeline.total;
-  // The largest memory in each column; an empty column continues the one before it.
+  // The largest memory in each column. An empty column continues the last op before it.
   const auto whole = [](const BytesByClass& bytes) {
     Bytes total{};
     for (const Bytes one : bytes) total += one;
     return total;
   };
-  std::vector<const BytesByClass*> by_column(columns, nullptr);
+  std::vector<const BytesByClass*> by_column(columns, nullptr), last(columns, nullptr);
   for (const Span& span : spans) {
     const auto column = std::min(
         columns - 1, static_cast<std::size_t>(span.start / end * static_cast<double>(columns)));
     const BytesByClass& here = live[static_cast<std::size_t>(span.op)];
     if (!by_column[column] || whole(here) > whole(*by_column[column])) by_column[column] = &here;
+    last[column] = &here;
   }
   const BytesByClass nothing{};
   const BytesByClass* before = live.empty() ? &nothing : &live.front();
-  for (const BytesByClass*& column : by_column) before = column = column ? column : before;
+  for (std::size_t i = 0; i < columns; ++i) {
+    if (!by_column[i]) by_column[i] = before;
+    if (last[i]) before = last[i];
+  }
   double most = 0;
   for (const BytesByClass* column : by_column) most = std::max(most, mebi(whole(*column)));
   const bool in_gib = most >= 10 * 1024;

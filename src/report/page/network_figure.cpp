@@ -152,9 +152,9 @@ Figure network_figure(const ReportedPlan& plan) {
           fmt::format("Each row is a layer with the point-wise layers behind it{}. The colour is "
                       "the decomposition: N samples, F filters, C channels, D H W positions, R "
                       "repeated, each with its number of parts. Lines at the left are connections "
-                      "that skip rows. Bars are the time of a step, mean over the ranks{}.",
+                      "that skip rows. Bars are the time of a step, mean over {}{}.",
                       network.merged ? ", together with following ones that are split alike" : "",
-                      measured ? ": predicted above, measured below" : ""),
+                      simulated_ranks({plan}), measured ? ": predicted above, measured below" : ""),
           picture.svg("layers, their decompositions and times"), csv};
 }
 

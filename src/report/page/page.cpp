@@ -106,8 +106,6 @@ std::vector<Figure> scaling_figures(const std::vector<Scaling>& scalings) {
 
 std::string accuracy_of(const ReportedPlan& plan) {
   if (!plan.timings || plan.timings->timing.op_medians.empty()) return {};
-  if (plan.prediction.programs.size() != static_cast<std::size_t>(plan.planned.plan.ranks))
-    return {};
   const Comparison comparison = compare(plan.planned, *plan.timings, plan.machine, plan.file);
   return "<h3>" + escaped(plan.name) + "</h3>\n" + to_html(kind_table(comparison)) +
          paragraph("The layers whose prediction is farthest off:") +

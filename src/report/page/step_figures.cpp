@@ -99,14 +99,17 @@ Figure kind_figure(const std::vector<ReportedPlan>& plans) {
     draw_parts(picture, row.times, scale, y + 15, bar, row.plan->name);
     csv += fmt::format("{},{}{}\n", csv_cell(row.plan->name), row.what, csv_of_kinds(row.times));
   }
-  draw_scale(picture, scale, top, bottom, "sum of a step's ops, mean over the ranks, ms");
+  draw_scale(picture, scale, top, bottom, "sum of a step's ops, ms");
   draw_kinds(picture, bottom + 46);
   return {
       "kinds", "Where a step's time goes",
-      "Halos go to a layer that is decomposed as its producer, redistributions to one that is "
-      "decomposed otherwise; reductions are sums over ranks. In measurements, waiting counts in "
-      "the transfer that waits. The sum differs from the step: communication may go on beside "
-      "kernels, and the wait for the slowest of many ranks belongs to no op.",
+      fmt::format(
+          "Mean over {}. Halos go to a layer that is decomposed as its producer, redistributions "
+          "to "
+          "one that is decomposed otherwise; reductions are sums over ranks. In measurements, "
+          "waiting counts in the transfer that waits. The sum differs from the step: communication "
+          "may go on beside kernels, and the wait for the slowest of many ranks belongs to no op.",
+          simulated_ranks(plans)),
       picture.svg("time of a step by kind"), csv};
 }
 

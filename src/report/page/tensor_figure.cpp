@@ -9,6 +9,7 @@
 #include "model/base/text.hpp"
 #include "model/partition/decomposition.hpp"
 #include "model/partition/lowering/lower.hpp"
+#include "model/partition/transfer.hpp"
 #include "planner/prediction.hpp"
 #include "report/page/drawing.hpp"
 #include "report/page/figures.hpp"
@@ -246,32 +247,25 @@ class TensorPicture {
                         .dashed = true});
     reader_text_ =
         fmt::format("The dashed line is what rank {} reads: {}", job, region_text(wanted));
-    const std::string senders = senders_text(wanted, job);
+    const std::string senders = senders_text(job);
     reader_text_ += senders.empty() ? "; it holds all of that." : "; " + senders + ".";
   }
 
-  /// "of that it gets 2.0 MiB from rank 1", of the first ranks that hold what the reader lacks.
-  std::string senders_text(const Region& wanted, int reader) const {
-    const int own = home_.place(reader);
-    std::vector<Region> taken;  // equal blocks count once
+  /// "of that it gets 2.00 MiB from rank 1", of the first ranks that send to the reader.
+  std::string senders_text(int reader) const {
+    constexpr std::size_t most_named = 4;
+    std::map<int, std::int64_t> received;  // elements by sender
+    for (const Transfer& transfer : enumerate(home_, needed_, reader).receives)
+      if (transfer.from != reader) received[transfer.from] += transfer.region.elements();
+    if (received.empty()) return {};
     std::vector<std::string> parts;
-    int more = 0;
-    const Region mine = own >= 0 ? home_.owned(own) : Region{};
-    for (int place = 0; place < home_.grid.ranks(); ++place) {
-      const Region block = home_.owned(place);
-      const Region both = intersect(block, wanted);
-      const bool known = block == mine || std::ranges::find(taken, block) != taken.end();
-      if (both.empty() || known) continue;
-      taken.push_back(block);
-      if (parts.size() == 4) {
-        ++more;
-        continue;
-      }
-      parts.push_back(fmt::format("{} from rank {}", readable({both.elements() * size_of(type_)}),
-                                  home_.ranks.of_job(place)));
-    }
-    if (parts.empty()) return {};
-    if (more > 0) parts.push_back(fmt::format("more from {}", counted(more, "further rank")));
+    for (const auto& [sender, elements] : received)
+      if (parts.size() < most_named)
+        parts.push_back(
+            fmt::format("{} from rank {}", readable({elements * size_of(type_)}), sender));
+    const std::size_t more = received.size() - parts.size();
+    if (more > 0)
+      parts.push_back("more from " + counted(static_cast<std::int64_t>(more), "further rank"));
     return fmt::format("of that it gets {}", fmt::join(parts, ", "));
   }
 
@@ -329,6 +323,7 @@ std::optional<Figure> traffic_figure(const ReportedPlan& plan) {
   std::vector<std::vector<Bytes>> sent(static_cast<std::size_t>(ranks),
                                        std::vector<Bytes>(static_cast<std::size_t>(ranks)));
   Bytes most{}, all{}, summed{};
+  bool some = false;
   for (int rank = 0; rank < ranks; ++rank) {
     const Program program =
         lower(plan.planned.network, plan.planned.plan.layers, plan.planned.plan.execution, rank);
@@ -338,15 +333,16 @@ std::optional<Figure> traffic_figure(const ReportedPlan& plan) {
       const auto* exchange = std::get_if<ExchangeOp>(&op.body);
       if (!exchange) continue;
       for (const Message& message : exchange->sends) {
-        all += message.bytes;
+        some = some || message.bytes.value > 0;
         if (message.peer >= ranks) continue;
+        all += message.bytes;
         Bytes& cell = sent[static_cast<std::size_t>(rank)][static_cast<std::size_t>(message.peer)];
         cell += message.bytes;
         most = std::max(most, cell);
       }
     }
   }
-  if (most.value == 0) return {};
+  if (!some) return {};
   constexpr double left = 40, top = 36, size = 320;
   Picture picture(figure_width, top + size + 40);
   const double cell = size / ranks;

@@ -140,7 +140,7 @@ void reduce_backward(const Kernel& kernel, const KernelCall& call) {
       call.write(0)[to] = x[to] == value ? dy[from] / static_cast<float>(times) : 0;
     });
   }
-  for_each_index(kernel.x, [&](const Index& i) {
+  for_each_index(kernel.x, [&, divisor = divisor](const Index& i) {
     call.write(0)[offset(kernel.x, i)] =
         static_cast<float>(dy[offset(kernel.y, reduced(kernel, i))] / divisor);
   });
