@@ -32,8 +32,10 @@ LayoutEstimate LayoutEstimates::of(const LayerDecompositions& layers) {
 LayoutEstimate LayoutEstimates::of_block(std::size_t block, const Decomposition& root) {
   const auto [found, fresh] = known_.try_emplace({classes_[block], root});
   if (!fresh) return found->second;
-  const BlockPieces pieces =
-      ClosedFormBlockCost(network_, blocks_[block], execution_, machine_).pieces(root);
+  const ClosedFormBlockCost& model =
+      models_.try_emplace(classes_[block], network_, blocks_[block], execution_, machine_)
+          .first->second;
+  const BlockPieces pieces = model.pieces(root);
   const Seconds kernels = pieces.forward + pieces.backward + pieces.update;
   Seconds step = kernels + machine_.step_overhead.median * static_cast<double>(pieces.ops);
   for (const BlockCollective& collective : pieces.collectives) step += price(collective, root.grid);

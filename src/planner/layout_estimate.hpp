@@ -38,7 +38,8 @@ class LayoutEstimates {
   const std::vector<Block>& blocks_;
   const Execution& execution_;
   const MachineProfile& machine_;
-  std::vector<std::string> classes_;  ///< by block
+  std::vector<std::string> classes_;                   ///< by block
+  std::map<std::string, ClosedFormBlockCost> models_;  ///< by class
   std::map<std::pair<std::string, Decomposition>, LayoutEstimate> known_;
   std::map<std::tuple<ProcessGrid, std::vector<Dim>, int>, GroupShape> shapes_;
 };

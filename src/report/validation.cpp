@@ -197,10 +197,9 @@ ValidationSummary summary_of(const Cases& cases) {
 std::vector<GroupRegret> regrets_of(const Cases& cases) {
   std::vector<GroupRegret> regrets;
   for (const auto& [name, group] : groups_of(cases)) {
-    const bool alike = std::ranges::all_of(group, [&](const ValidatedCase* one) {
-      return one->of.plan_text() == group.front()->of.plan_text();
-    });
-    if (alike) continue;
+    const std::string plan = group.front()->of.plan_text();
+    const auto is_that = [&plan](const ValidatedCase* one) { return one->of.plan_text() == plan; };
+    if (std::ranges::all_of(group, is_that)) continue;
     const ValidatedCase& chosen = **std::ranges::min_element(
         group, {}, [](const ValidatedCase* one) { return one->predicted().step; });
     const ValidatedCase& best = **std::ranges::min_element(
