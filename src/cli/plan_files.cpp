@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <set>
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -74,9 +76,7 @@ std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
                                       FolderContents contents, const std::string& machine) {
   std::vector<PlanFile> plans;
   std::vector<TimingsFile> timings;
-  const auto is = [](const PlanFile& file, const std::string& plan, const std::string& network) {
-    return fingerprint(file.planned.plan) == plan && file.planned.network.fingerprint() == network;
-  };
+  std::set<std::array<std::string, 4>> known;  // plan, network and the machine that was asked for
   for (const auto& [file, of_plan] : named_files(arguments, contents, machine)) {
     const Json document = read_json_file(file);
     if (document.contains("step_seconds")) {
@@ -84,18 +84,19 @@ std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
       continue;
     }
     PlanAndNetwork planned = read_plan(file);
+    const bool fresh = known
+                           .insert({fingerprint(planned.plan), planned.network.fingerprint(),
+                                    of_plan, planned.plan.machine_fingerprint})
+                           .second;
+    if (!fresh) continue;
     MachineProfile profile = read_machine_aloud(of_plan, planned.plan);
-    const std::string plan = fingerprint(planned.plan), network = planned.network.fingerprint();
-    if (std::ranges::any_of(plans, [&](const PlanFile& before) {
-          return is(before, plan, network) && before.machine.fingerprint() == profile.fingerprint();
-        }))
-      continue;
     plans.push_back({file, command_of(document), {}, std::move(planned), std::move(profile), {}});
   }
   for (TimingsFile& one : timings) {
     // Of equal plans on several machines, those of the timings' own folder come first.
     const auto fits = [&](const PlanFile& file) {
-      return is(file, one.timings.plan_fingerprint, one.timings.network_fingerprint);
+      return fingerprint(file.planned.plan) == one.timings.plan_fingerprint &&
+             file.planned.network.fingerprint() == one.timings.network_fingerprint;
     };
     const auto beside = [&](const PlanFile& file) {
       return fits(file) && fs::path(file.file).parent_path() == fs::path(one.file).parent_path();

@@ -58,6 +58,12 @@ expect 0 "" sp scale tiny -n 1,2,4,8 -b 16 --weak 4 -m lassen -o "$scratch/repor
 page "scaling" 4
 says "[Kk]nee of strong scaling|no knee of strong scaling"
 
+# Equal plans on two machines are two plans.
+sp plan tiny -n 2 -b 4 --uniform H2 -m lassen -o "$scratch/here.json" >/dev/null 2>&1
+sp plan tiny -n 2 -b 4 --uniform H2 -m abci -o "$scratch/there.json" >/dev/null 2>&1
+expect 0 "" sp report "$scratch/here.json" "$scratch/there.json" "$scratch/here.json" -o "$scratch/both.html"
+check "both are shown, once" test "$(grep -c "<section class=\"plan\">" "$scratch/both.html")" = 2
+
 # A plan from standard input.
 expect 0 "" sp report - -o "$scratch/piped.html" <"$scratch/a.json"
 check "the same page" cmp <(sed 's/-o [^ ]*//' "$scratch/piped.html") <(sp report "$scratch/a.json" -o "$scratch/same.html"; sed 's/-o [^ ]*//' "$scratch/same.html")
