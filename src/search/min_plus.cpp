@@ -1,6 +1,7 @@
 #include "search/min_plus.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
@@ -33,8 +34,6 @@ constexpr std::size_t tile_rows = 4, lanes = 4, vectors = 2, tile_columns = lane
 
 #if defined(__x86_64__)
 using Lanes = double __attribute__((vector_size(lanes * sizeof(double))));
-using UnalignedLanes = double
-    __attribute__((vector_size(lanes * sizeof(double)), aligned(alignof(double)), may_alias));
 
 __attribute__((target("avx2"))) void tile(const Product& product, std::size_t r,
                                           std::size_t column) {
@@ -49,7 +48,8 @@ __attribute__((target("avx2"))) void tile(const Product& product, std::size_t r,
     const double* row = product.rows[k] + column;
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v) {
-      const Lanes entries = *reinterpret_cast<const UnalignedLanes*>(row + lanes * v);
+      Lanes entries;
+      std::memcpy(&entries, row + lanes * v, sizeof entries);  // an unaligned load
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < tile_rows; ++i) {
         const Lanes sums = entries + constants[k * product.height + i];
@@ -62,7 +62,7 @@ __attribute__((target("avx2"))) void tile(const Product& product, std::size_t r,
   for (std::size_t i = 0; i < tile_rows; ++i)
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v)
-      *reinterpret_cast<UnalignedLanes*>(out + i * product.size + lanes * v) = least[i][v];
+      std::memcpy(out + i * product.size + lanes * v, &least[i][v], sizeof least[i][v]);
 }
 
 bool has_tiles() { return __builtin_cpu_supports("avx2"); }
