@@ -35,9 +35,8 @@ void SpeedSamples::add(const SpeedSamples& more) {
   kernels = all;
 }
 
-double SpeedSamples::variance(int assumed_kernels, double assumed_deviation) const {
-  return (assumed_kernels * assumed_deviation * assumed_deviation + squares) /
-         (assumed_kernels + kernels);
+double SpeedSamples::variance(int more_kernels, double deviation) const {
+  return (more_kernels * deviation * deviation + squares) / (more_kernels + kernels);
 }
 
 void KernelSpeeds::add(const Kernel& kernel, Seconds measured, Seconds estimated) {

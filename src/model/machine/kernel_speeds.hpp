@@ -20,9 +20,9 @@ struct SpeedSamples {
 
   void add(double logarithm);
   void add(const SpeedSamples& more);
-  /// The mean square of the differences from `mean`, as if `assumed_kernels` more kernels had
-  /// differed by `assumed_deviation` each.
-  double variance(int assumed_kernels, double assumed_deviation) const;
+  /// The mean square of the differences from `mean`, as if `more_kernels` more kernels had differed
+  /// by `deviation` each.
+  double variance(int more_kernels, double deviation) const;
   friend bool operator==(const SpeedSamples&, const SpeedSamples&) = default;
 };
 
