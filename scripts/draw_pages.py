@@ -3,8 +3,8 @@
 
     draw_pages.py PROGRAM [PAGE...] [--keep FOLDER]
 
-Without PAGE, the pages show plans of resnet50, a 3-D U-Net and mesh2k on 1, 2, 64 and 1024 ranks. Each is opened by chromium, 1400 and 400 pixels wide, light and dark.
-A page is right if
+Without PAGE, the pages show plans of resnet50, a 3-D U-Net and mesh2k on 1, 2, 64 and 1024 ranks.
+Each page is opened by chromium, 1400 and 400 pixels wide, light and dark. It is right if
   - the console stays empty
   - nothing but a table or figure that scrolls is wider than the window
   - no text is cut, or lies over another text

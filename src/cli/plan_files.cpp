@@ -93,7 +93,7 @@ std::vector<PlanFile> read_plan_files(const std::vector<std::string>& arguments,
     plans.push_back({file, command_of(document), {}, std::move(planned), std::move(profile), {}});
   }
   for (TimingsFile& one : timings) {
-    // Of equal plans on several machines, those of the timings' own folder come first.
+    // The plan in the timings' own folder comes first, because equal plans may have other machines.
     const auto fits = [&](const PlanFile& file) {
       return fingerprint(file.planned.plan) == one.timings.plan_fingerprint &&
              file.planned.network.fingerprint() == one.timings.network_fingerprint;

@@ -34,7 +34,7 @@ ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned
   return plan;
 }
 
-std::string simulated_ranks(const std::vector<ReportedPlan>& plans) {
+std::string simulated_ranks(std::span<const ReportedPlan> plans) {
   for (const ReportedPlan& plan : plans)
     if (plan.prediction.programs.size() < static_cast<std::size_t>(plan.planned.plan.ranks))
       return fmt::format("{} representative ranks, where predicted for more than {}",

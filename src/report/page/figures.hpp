@@ -1,6 +1,7 @@
 #pragma once
 // The figures of a plan's report. Each is one picture, and the same numbers as CSV.
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ ReportedPlan reported(std::string name, std::string file, PlanAndNetwork planned
 
 /// Whose ops the predicted times of these plans are of: "the ranks", or "4 representative ranks,
 /// where predicted for more than 16".
-std::string simulated_ranks(const std::vector<ReportedPlan>& plans);
+std::string simulated_ranks(std::span<const ReportedPlan> plans);
 
 struct Figure {
   std::string name;  ///< of its files: letters, digits and hyphens

@@ -148,14 +148,15 @@ Figure network_figure(const ReportedPlan& plan) {
   }
   draw_scale(picture, scale, top, bottom, "ms per step");
   draw_kinds(picture, bottom + 46);
-  return {"network", "The network, layer by layer",
-          fmt::format("Each row is a layer with the point-wise layers behind it{}. The colour is "
-                      "the decomposition: N samples, F filters, C channels, D H W positions, R "
-                      "repeated, each with its number of parts. Lines at the left are connections "
-                      "that skip rows. Bars are the time of a step, mean over {}{}.",
-                      network.merged ? ", together with following ones that are split alike" : "",
-                      simulated_ranks({plan}), measured ? ": predicted above, measured below" : ""),
-          picture.svg("layers, their decompositions and times"), csv};
+  return {
+      "network", "The network, layer by layer",
+      fmt::format("Each row is a layer with the point-wise layers behind it{}. The colour is "
+                  "the decomposition: N samples, F filters, C channels, D H W positions, R "
+                  "repeated, each with its number of parts. Lines at the left are connections "
+                  "that skip rows. Bars are the time of a step, mean over {}{}.",
+                  network.merged ? ", together with following ones that are split alike" : "",
+                  simulated_ranks({&plan, 1}), measured ? ": predicted above, measured below" : ""),
+      picture.svg("layers, their decompositions and times"), csv};
 }
 
 }  // namespace stratplan

@@ -135,7 +135,8 @@ class TensorPicture {
     reader_ = readers[readers.size() / 2];
   }
 
-  /// Of an axis with more tiles than can be told apart, draws those around the reader's.
+  /// Chooses the part of each axis that is drawn: all of it, or the tiles around the reader's if
+  /// there are more than can be told apart.
   void choose_windows() {
     constexpr std::int64_t most_tiles = 24, neighbours = 4;
     const int place = home_.place(needed_.iteration.ranks.of_job(reader_));
