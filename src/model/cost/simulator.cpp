@@ -125,6 +125,7 @@ class Simulation {
 
   void add_rank(int rank);
   void add_order(int rank);
+  bool blocks(const Op& op) const;
   void charge_reductions(int rank);
   void join_meeting(Place place, const CollectiveOp& collective);
   void arrive(Place place);
@@ -217,11 +218,21 @@ void Simulation::add_order(int rank) {
   int last_kernel = -1, last_message = -1;
   for (int index = 0; index < ops; ++index) {
     for (const int earlier : before[static_cast<std::size_t>(index)]) follow(earlier, index);
-    int& last =
-        communicates(program.ops[static_cast<std::size_t>(index)]) ? last_message : last_kernel;
+    const Op& ordered = program.ops[static_cast<std::size_t>(index)];
+    int& last = communicates(ordered) ? last_message : last_kernel;
     if (last >= 0) follow(last, index);
+    if (blocks(ordered)) {
+      if (last_kernel >= 0) follow(last_kernel, index);
+      last_kernel = index;
+    }
     last = index;
   }
+}
+
+/// Returns whether no later kernel of the rank begins before the op has ended.
+bool Simulation::blocks(const Op& op) const {
+  return !machine_.on_gpus() && op.stream != Stream::Gradient &&
+         std::holds_alternative<CollectiveOp>(op.body);
 }
 
 /// Adds the part of a gradient sum's time that kernels cannot hide (1 - hidden) to the next kernel.

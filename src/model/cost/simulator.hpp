@@ -5,7 +5,8 @@
 // communicates, its partners have arrived. Without concurrent streams each op follows the previous
 // one. With concurrent streams a rank's messages still leave one after the other, since all streams
 // share one link. MachineProfile::hidden is the share of a gradient sum that kernels can hide. The
-// rest of the sum delays the next kernel.
+// rest of the sum delays the next kernel. Between hosts, collectives other than gradient sums block
+// the rank (runtime/comm/mpi), so kernels wait for them, too.
 //
 //   exchange    ends on a rank when that rank's partners have arrived and its own bytes have moved
 //   collective  starts when the last member has arrived, and ends on all members at once

@@ -112,6 +112,24 @@ TEST(Simulator, ConcurrentStreamsHideCommunication) {
   EXPECT_DOUBLE_EQ(total(programs, busy), 6 * us + reduction / 4);
 }
 
+TEST(Simulator, BetweenHostsOnlyGradientSumsRunBesideKernels) {
+  const auto step_of = [](Stream stream, const MachineProfile& machine) {
+    std::vector<Op> ops{all_reduce_op({0, 1}, 250), compute_op(fill_of(10000))};
+    ops[0].stream = stream;
+    auto programs = programs_of({ops, ops});
+    for (Program& program : programs) program.concurrent_streams = true;
+    return total(programs, machine);
+  };
+  const MachineProfile hosts = round_machine();
+  MachineProfile gpus = hosts;
+  gpus.levels.back().name = "gpu";
+  const double reduction =
+      estimate_collective(Collective::AllReduce, {1000}, 2, hosts.levels[1], hosts.device).value;
+  EXPECT_DOUBLE_EQ(step_of(Stream::Gradient, hosts), 10 * us);
+  EXPECT_DOUBLE_EQ(step_of(Stream::Halo, hosts), 10 * us + reduction);
+  EXPECT_DOUBLE_EQ(step_of(Stream::Halo, gpus), 10 * us);
+}
+
 TEST(Simulator, DoublingAllCostsDoublesTheTotal) {
   rc::check([](const std::vector<std::uint16_t>& work) {
     MachineProfile machine = round_machine(), slower = machine;
