@@ -1,7 +1,8 @@
 // The communicator over MPI. Calls block unless overlap is wanted, because Open MPI is fastest with
 // blocking, in-place collectives between the cores of one node. With overlap, exchanges and
-// all-reduces of gradients do not block; poll() or synchronize() completes them. All other
-// collectives always block, because the next kernel needs their results.
+// all-reduces of gradients do not block; poll() or synchronize() completes them, and a thread lets
+// them progress during kernels. All other collectives always block, because the next kernel needs
+// their results.
 //
 // Reduce-scatter is a pairwise exchange of messages (Thakur, Rabenseifner and Gropp, see
 // model/cost/collective_cost.hpp). Open MPI's own reduce-scatter allocates a copy of the whole
@@ -17,13 +18,16 @@
 #include <climits>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/hash.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/comm/progress_thread.hpp"
 #include "runtime/device/float16.hpp"
 
 namespace stratplan {
@@ -127,6 +131,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   ~MpiCommunicator() override {
+    thread_.reset();
     for (Members& members : members_)
       if (members.comm != MPI_COMM_NULL) MPI_Comm_free(&members.comm);
     MPI_Comm_free(&exchanges_);
@@ -143,9 +148,9 @@ class MpiCommunicator final : public Communicator {
                       std::span<const std::int64_t> counts, DataType type) override;
   void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
-  void barrier() override { check(MPI_Barrier(world()), "MPI_Barrier", rank_); }
+  void barrier() override;
   void synchronize(Stream stream) override;
-  void overlap(bool wanted) override { overlap_ = wanted; }
+  void overlap(bool wanted) override;
   bool poll(Stream stream) override;
 
  private:
@@ -178,6 +183,12 @@ class MpiCommunicator final : public Communicator {
   };
 
   MPI_Comm world() const { return members_[0].comm; }
+  /// Returns the lock under which MPI is called, or no lock if this is the only thread that does.
+  std::unique_lock<std::mutex> lock() {
+    return thread_ ? thread_->lock() : std::unique_lock<std::mutex>();
+  }
+  /// Lets messages progress. Returns whether some are still under way.
+  bool progress();
   Pending& pending(Stream stream) { return pending_[static_cast<std::size_t>(stream)]; }
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
@@ -199,11 +210,36 @@ class MpiCommunicator final : public Communicator {
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
   std::array<Pending, 3> pending_;  ///< by stream
-  bool overlap_ = false;
   Displaced displaced_;
+  std::optional<ProgressThread> thread_;  ///< with overlap only
 };
 
+void MpiCommunicator::overlap(bool wanted) {
+  if (wanted == thread_.has_value()) return;
+  if (wanted)
+    thread_.emplace([this] { return progress(); });
+  else
+    thread_.reset();
+}
+
+bool MpiCommunicator::progress() {
+  for (const Pending& moving : pending_)
+    for (const MPI_Request request : moving.requests) {
+      int done = 0;
+      // An error stays with the request, and the call that completes it reports it.
+      MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+      if (!done) return true;
+    }
+  return false;
+}
+
+void MpiCommunicator::barrier() {
+  const auto held = lock();
+  check(MPI_Barrier(world()), "MPI_Barrier", rank_);
+}
+
 Communicator::Group MpiCommunicator::group(const std::vector<int>& ranks) {
+  const auto held = lock();
   const auto known = handles_.find(ranks);
   if (known != handles_.end()) return known->second;
   SP_ASSERT(std::is_sorted(ranks.begin(), ranks.end()), "the {} ranks of a group are not ascending",
@@ -242,6 +278,7 @@ void MpiCommunicator::post(Pending& pending, const Parcel& parcel, const char* c
 
 void MpiCommunicator::exchange(Stream stream, std::span<const Parcel> sends,
                                std::span<const Parcel> receives, int tag) {
+  const auto held = lock();
   Pending& under_way = pending(stream);
   for (const Parcel& parcel : receives)
     post(under_way, parcel, "MPI_Irecv", [&](void* data, int bytes, MPI_Request* request) {
@@ -252,21 +289,26 @@ void MpiCommunicator::exchange(Stream stream, std::span<const Parcel> sends,
     post(under_way, parcel, "MPI_Isend", [&](void* data, int bytes, MPI_Request* request) {
       return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request);
     });
-  if (!overlap_) synchronize(stream);
+  if (thread_)
+    thread_->wake();
+  else
+    synchronize(stream);
 }
 
 void MpiCommunicator::all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                                  DataType type) {
   if (members(group).size == 1) return;
+  const auto held = lock();
   const MPI_Comm comm = members(group).comm;
   for (std::int64_t begin = 0; begin < count; begin += piece_items) {
     void* piece = static_cast<std::byte*>(data) + begin * size_of(type);
     const int items = static_cast<int>(std::min(piece_items, count - begin));
-    if (overlap_ && stream == Stream::Gradient) {
+    if (thread_ && stream == Stream::Gradient) {
       MPI_Request& request = pending(stream).requests.emplace_back(MPI_REQUEST_NULL);
       check(
           MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm, &request),
           "MPI_Iallreduce", rank_);
+      thread_->wake();
     } else {
       check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm),
             "MPI_Allreduce", rank_);
@@ -275,6 +317,7 @@ void MpiCommunicator::all_reduce(Stream stream, Group group, void* data, std::in
 }
 
 void MpiCommunicator::synchronize(Stream stream) {
+  const auto held = lock();
   Pending& waiting = pending(stream);
   if (waiting.requests.empty()) return;
   waiting.statuses.resize(waiting.requests.size());
@@ -285,6 +328,7 @@ void MpiCommunicator::synchronize(Stream stream) {
 }
 
 bool MpiCommunicator::poll(Stream stream) {
+  const auto held = lock();
   Pending& moving = pending(stream);
   if (moving.requests.empty()) return true;
   moving.statuses.resize(moving.requests.size());
@@ -333,6 +377,7 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
 /// it, and receives a term of its own piece from the member k places before it.
 void MpiCommunicator::reduce_scatter(Stream, Group group, const void* input, void* output,
                                      std::span<const std::int64_t> counts, DataType type) {
+  const auto held = lock();
   const auto [comm, size, index] = members(group);
   const Displaced& pieces = displace(counts);
   const auto piece = [&, bytes = size_of(type)](int member) {
@@ -365,6 +410,7 @@ void MpiCommunicator::add_from(MPI_Comm comm, int from, std::byte* sums, std::in
 
 void MpiCommunicator::all_gather(Stream, Group group, const void* input, void* output,
                                  std::span<const std::int64_t> counts, DataType type) {
+  const auto held = lock();
   const Displaced& pieces = displace(counts);
   if (pieces.total == 0) return;
   const auto [comm, size, index] = members(group);

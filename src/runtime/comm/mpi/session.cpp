@@ -28,10 +28,10 @@ bool running() {
 
 MpiSession::MpiSession() : exceptions_(std::uncaught_exceptions()) {
   int provided = MPI_THREAD_SINGLE;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
     throw EnvironmentError("MPI cannot start: MPI_Init_thread failed");
-  if (provided < MPI_THREAD_FUNNELED)
-    throw EnvironmentError("this MPI library does not support threads (MPI_THREAD_FUNNELED)");
+  if (provided < MPI_THREAD_SERIALIZED)
+    throw EnvironmentError("this MPI library does not support threads (MPI_THREAD_SERIALIZED)");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
