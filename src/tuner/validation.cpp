@@ -99,9 +99,8 @@ class Validating {
 
   ValidationResult run() {
     ValidationResult result;
-    for (std::size_t i = 0; i < request_.cases.size(); ++i) {
-      const ValidationCase& one = request_.cases[i];
-      log_.phase(fmt::format("case {} of {}: {}", i + 1, request_.cases.size(), one.name));
+    for (const ValidationCase& one : request_.cases) {
+      ++number_;
       try {
         if (!one.local())
           result.cases.push_back(predict_there(one));
@@ -171,6 +170,7 @@ class Validating {
       throw EnvironmentError(
           fmt::format("{} ranks on {} cores cannot be timed", one.ranks, usable_cores()));
     if (stop_requested()) throw CaseInterrupted{};
+    log_.phase(fmt::format("case {} of {}: {}", number_, request_.cases.size(), one.name));
     // Without this file, what is left of earlier rounds is not read. The user's files stay.
     fs::remove(folder / "measurements.json");
     Measuring measuring(one.ranks, request_.backend, log_);
@@ -261,6 +261,7 @@ class Validating {
 
   const ValidationRequest& request_;
   Log& log_;
+  std::size_t number_ = 0;  ///< of the case under way
 };
 
 }  // namespace
