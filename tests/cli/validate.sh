@@ -71,7 +71,7 @@ mkdir "$scratch/lists"
 cp "$scratch/cases.json" "$scratch/lists"
 cp "$(dirname "$0")/../../machines/lassen.json" "$scratch/lists/mine.json"
 echo '{"schema_version": 1, "cases": [{"name": "half", "network": "resnet18", "batch": 32, "ranks": 4, "machine": "./mine.json", "precision": "fp16", "plan": "sample", "measured_step_seconds": 0.1, "source": "a table"}]}' >"$scratch/lists/half.json"
-expect 0 "^half: predicted|" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
+expect 0 "" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
 half=$(python3 -c "import json; print(json.load(open('$scratch/stdout'))['cases'][0]['predicted_step_seconds'])")
 sed -i 's/"fp16"/"fp32"/' "$scratch/lists/half.json"
 expect 0 "" sp validate "$scratch/lists/half.json" -o "$scratch/half" --json
