@@ -45,6 +45,7 @@ struct KindError {
   /// mean over these cases of the error's part of the measured step, signed
   double mean_of_step = 0;
 };
+/// Only of plans without messages beside kernels.
 std::vector<KindError> kind_errors(const std::vector<const ValidatedCase*>& cases);
 
 /// Returns the text of accuracy.md.

@@ -50,7 +50,9 @@ TEST(ProgressThread, NeverCallsWhileTheLockIsHeld) {
 
 TEST(ProgressThread, EndsAtOnceWithOrWithoutMessages) {
   std::atomic<int> calls = 0;
-  { ProgressThread idle([] { return true; }); }
+  {
+    ProgressThread idle([] { return true; });
+  }
   {
     ProgressThread busy([&] {
       ++calls;
