@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Opens pages of `stratplan report` in a browser, judges them, and keeps pictures of six.
 
-    draw_pages.py PROGRAM [PAGE...] [--keep FOLDER]
+    draw_pages.py [PAGE...] [--program build/release/stratplan] [--keep FOLDER]
 
-Without PAGE, the pages show plans of resnet50, a 3-D U-Net and mesh2k on 1, 2, 64 and 1024 ranks.
+Without PAGE, the program makes pages of resnet50, a 3-D U-Net and mesh2k on 1, 2, 64 and 1024 ranks.
 Each page is opened by chromium, 1400 and 400 pixels wide, light and dark. It is right if
   - the console stays empty
   - nothing but a table or figure that scrolls is wider than the window
@@ -173,8 +173,8 @@ def pages(program, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program")
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
+    parser.add_argument("--program", default="build/release/stratplan", type=pathlib.Path)
     parser.add_argument("--keep", type=pathlib.Path)
     options = parser.parse_args()
     wrong = 0
@@ -182,7 +182,7 @@ def main():
         folder = pathlib.Path(scratch)
         print("page           width  scheme   KB  opens s  texts  contrast  faults")
         named = [(page.parent.name, page.resolve()) for page in options.pages]
-        for name, page in named or pages(str(pathlib.Path(options.program).resolve()), folder):
+        for name, page in named or pages(str(options.program.resolve()), folder):
             for width in WIDTHS:
                 for scheme in SCHEMES:
                     verdict, console = judge(page, width, scheme, folder)

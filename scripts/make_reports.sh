@@ -73,7 +73,7 @@ benchmarks() {
 pages() {
   scripts/install_packages.sh pages && release &&
     report pages "Pages of stratplan report in a browser" \
-      scripts/draw_pages.py build/release/stratplan --keep reports
+      scripts/draw_pages.py --keep reports
 }
 
 [[ $# -gt 0 ]] || set -- planning-times benchmarks against-pytorch quickstart pages
