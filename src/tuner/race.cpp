@@ -109,8 +109,10 @@ Race::Run Race::run_once(const TunedPlan& tuned) {
 Race::Run Race::run_one(const TunedPlan& tuned, int round) {
   std::optional<Run> best;
   int repeated = 0;
+  const std::string turn =
+      request_.rounds == 1 ? "" : fmt::format(", round {} of {}", round + 1, request_.rounds);
   for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
-    log_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds,
+    log_.phase(fmt::format("running {}{}{}", tuned.name, turn,
                            repetition ? ", again: other processes used the machine" : ""));
     const Run run = run_once(tuned);
     repeated = repetition;

@@ -170,14 +170,15 @@ class Validating {
       throw EnvironmentError(
           fmt::format("{} ranks on {} cores cannot be timed", one.ranks, usable_cores()));
     if (stop_requested()) throw CaseInterrupted{};
-    log_.phase(fmt::format("case {} of {}: {}", number_, request_.cases.size(), one.name));
     // Without this file, what is left of earlier rounds is not read. The user's files stay.
     fs::remove(folder / "measurements.json");
+    log_.phase(fmt::format("case {} of {}: {}", number_, request_.cases.size(), one.name));
     Measuring measuring(one.ranks, request_.backend, log_);
     const Plan chosen = measured_plan(one, network, measuring);
     Measurements rounds;
     for (int round = 1; round <= request_.rounds; ++round) {
       const std::string name = fmt::format("round-{}", round);
+      log_.phase(fmt::format("round {} of {}", round, request_.rounds));
       rounds.emplace(name, run_round(one, network, measuring, chosen, folder / name));
     }
     write_measurements(folder / "measurements.json", key, rounds);
