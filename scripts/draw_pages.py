@@ -3,7 +3,7 @@
 
     draw_pages.py [PAGE...] [--program build/release/stratplan] [--keep FOLDER]
 
-Without PAGE, the program makes pages of resnet50, a 3-D U-Net and mesh2k on 1, 2, 64 and 1024 ranks.
+Without PAGE, the program makes pages: resnet50, a 3-D U-Net and mesh2k on 1, 2, 64 and 1024 ranks.
 Each page is opened by chromium, 1400 and 400 pixels wide, light and dark. It is right if
   - the console stays empty
   - nothing but a table or figure that scrolls is wider than the window
