@@ -36,6 +36,10 @@ Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level
   return {};
 }
 
+bool runs_beside_kernels(Collective op, Stream stream, const MachineProfile& machine) {
+  return machine.on_gpus() || (op == Collective::AllReduce && stream == Stream::Gradient);
+}
+
 int ranks_within(const Topology& placement, std::size_t level) {
   return std::accumulate(placement.begin() + static_cast<std::ptrdiff_t>(level) + 1,
                          placement.end(), 1, std::multiplies<>());

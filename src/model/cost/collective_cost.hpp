@@ -48,6 +48,10 @@ OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupSha
 /// `ranks`: the number of ranks in the job, which decides where they lie on the machine.
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine);
 
+/// Returns whether kernels can run beside a collective. NCCL's run on streams. Between hosts, the
+/// communicators block in all but all-reduces of gradients (runtime/comm/mpi).
+bool runs_beside_kernels(Collective op, Stream stream, const MachineProfile& machine);
+
 /// The number of the job's ranks in one group of the level just inside `level`. These ranks share
 /// the group's links.
 int ranks_within(const Topology& placement, std::size_t level);

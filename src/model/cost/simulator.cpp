@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/base/assert.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/cost/input_cost.hpp"
 
 namespace stratplan {
@@ -126,6 +127,7 @@ class Simulation {
   void add_rank(int rank);
   void add_order(int rank);
   bool blocks(const Op& op) const;
+  bool is_hidden(const Op& op) const;
   void charge_reductions(int rank);
   void join_meeting(Place place, const CollectiveOp& collective);
   void arrive(Place place);
@@ -231,8 +233,13 @@ void Simulation::add_order(int rank) {
 
 /// Returns whether no later kernel of the rank begins before the op has ended.
 bool Simulation::blocks(const Op& op) const {
-  return !machine_.on_gpus() && op.stream != Stream::Gradient &&
-         std::holds_alternative<CollectiveOp>(op.body);
+  const auto* collective = std::get_if<CollectiveOp>(&op.body);
+  return collective && !runs_beside_kernels(collective->op, op.stream, machine_);
+}
+
+/// Returns whether kernels hide a share of the op's time, MachineProfile::hidden.
+bool Simulation::is_hidden(const Op& op) const {
+  return communicates(op) && op.stream == Stream::Gradient && !blocks(op);
 }
 
 /// Adds the part of a gradient sum's time that kernels cannot hide (1 - hidden) to the next kernel.
@@ -242,7 +249,7 @@ void Simulation::charge_reductions(int rank) {
   for (int index = 0; index < static_cast<int>(program.ops.size()); ++index) {
     const Op& charged = program.ops[static_cast<std::size_t>(index)];
     if (communicates(charged)) {
-      if (charged.stream == Stream::Gradient)
+      if (is_hidden(charged))
         charge += node({rank, index}).cost.seconds * (1 - machine_.hidden.value_or(1));
     } else {
       node({rank, index}).cost.seconds += std::exchange(charge, {});
@@ -414,7 +421,7 @@ void Simulation::add_op(Place place, CriticalPath& path) {
   if (std::holds_alternative<LoadOp>(done.body)) return part(Input, more, {}, done);
   for (int index = place.op - 1; index >= 0 && more.value > 0; --index) {
     const Op& sum = program.ops[static_cast<std::size_t>(index)];
-    if (communicates(sum) && sum.stream == Stream::Gradient)
+    if (is_hidden(sum))
       return part(Collective, more, node({place.rank, index}).cost, sum);
   }
 }

@@ -5,8 +5,8 @@
 // communicates, its partners have arrived. Without concurrent streams each op follows the previous
 // one. With concurrent streams a rank's messages still leave one after the other, since all streams
 // share one link. MachineProfile::hidden is the share of a gradient sum that kernels can hide. The
-// rest of the sum delays the next kernel. Between hosts, collectives other than gradient sums block
-// the rank (runtime/comm/mpi), so kernels wait for them, too.
+// rest of the sum delays the next kernel. Kernels wait for collectives that block the rank
+// (runs_beside_kernels() in collective_cost.hpp).
 //
 //   exchange    ends on a rank when that rank's partners have arrived and its own bytes have moved
 //   collective  starts when the last member has arrived, and ends on all members at once

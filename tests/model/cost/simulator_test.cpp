@@ -1,5 +1,6 @@
 #include "model/cost/simulator.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -113,21 +114,29 @@ TEST(Simulator, ConcurrentStreamsHideCommunication) {
 }
 
 TEST(Simulator, BetweenHostsOnlyGradientSumsRunBesideKernels) {
-  const auto step_of = [](Stream stream, const MachineProfile& machine) {
+  const auto step_of = [](Collective collective, Stream stream, const MachineProfile& machine) {
     std::vector<Op> ops{all_reduce_op({0, 1}, 250), compute_op(fill_of(10000))};
+    std::get<CollectiveOp>(ops[0].body).op = collective;
     ops[0].stream = stream;
     auto programs = programs_of({ops, ops});
     for (Program& program : programs) program.concurrent_streams = true;
     return total(programs, machine);
   };
-  const MachineProfile hosts = round_machine();
+  MachineProfile hosts = round_machine();
+  hosts.hidden = 0.75;
   MachineProfile gpus = hosts;
   gpus.levels.back().name = "gpu";
-  const double reduction =
-      estimate_collective(Collective::AllReduce, {1000}, 2, hosts.levels[1], hosts.device).value;
-  EXPECT_DOUBLE_EQ(step_of(Stream::Gradient, hosts), 10 * us);
-  EXPECT_DOUBLE_EQ(step_of(Stream::Halo, hosts), 10 * us + reduction);
-  EXPECT_DOUBLE_EQ(step_of(Stream::Halo, gpus), 10 * us);
+  using enum Collective;
+  for (const Collective op : {AllReduce, ReduceScatter, AllGather})
+    for (const Stream stream : {Stream::Halo, Stream::Gradient}) {
+      SCOPED_TRACE(fmt::format("{} on {}", name_of(op), name_of(stream)));
+      const bool sum = op == AllReduce && stream == Stream::Gradient;
+      const double seconds =
+          estimate_collective(op, {1000}, 2, hosts.levels[1], hosts.device).value;
+      const double beside = stream == Stream::Gradient ? seconds / 4 : 0;
+      EXPECT_DOUBLE_EQ(step_of(op, stream, gpus), 10 * us + beside);
+      EXPECT_DOUBLE_EQ(step_of(op, stream, hosts), 10 * us + (sum ? beside : seconds));
+    }
 }
 
 TEST(Simulator, DoublingAllCostsDoublesTheTotal) {

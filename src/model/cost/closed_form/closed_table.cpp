@@ -128,7 +128,9 @@ void ClosedTable::price(Filling& filling, std::size_t totals) {
                          machine_.step_overhead.median.value * static_cast<double>(pieces.ops);
   for (const std::size_t grid : grids) filling.critical[grid] = kernels;
   for (const BlockCollective& collective : pieces.collectives) {
-    std::vector<double>& sum = collective.gradient ? filling.reduction : filling.critical;
+    const bool hides =
+        collective.gradient && runs_beside_kernels(collective.op, Stream::Gradient, machine_);
+    std::vector<double>& sum = hides ? filling.reduction : filling.critical;
     const auto seconds = [&](const GroupShape& shape) {
       return collective_cost(collective.op, collective.type, collective.bytes, shape, placement_,
                              machine_)

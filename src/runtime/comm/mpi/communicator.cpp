@@ -1,8 +1,8 @@
 // The communicator over MPI. Calls block unless overlap is wanted, because Open MPI is fastest with
 // blocking, in-place collectives between the cores of one node. With overlap, exchanges and
 // all-reduces of gradients do not block; poll() or synchronize() completes them, and a thread lets
-// them progress during kernels. All other collectives always block, because the next kernel needs
-// their results.
+// them progress during kernels. All other collectives block, and runs_beside_kernels() in
+// model/cost/collective_cost.hpp says so to the model.
 //
 // Reduce-scatter is a pairwise exchange of messages (Thakur, Rabenseifner and Gropp, see
 // model/cost/collective_cost.hpp). Open MPI's own reduce-scatter allocates a copy of the whole
