@@ -137,9 +137,10 @@ class Planning {
                                    std::optional<Bytes> limit,
                                    const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    const std::optional<Seconds> limit_of_time = options_.time_limit;
-    const Stop is_late = [start, limit_of_time] {
-      return limit_of_time && since(start) > *limit_of_time;
+    const Stop is_late = [this, start] {
+      const Seconds taken = since(start);
+      if (options_.on_search) options_.on_search(taken);
+      return options_.time_limit && taken > *options_.time_limit;
     };
     LargeScaleResult outcome = search_at_large_scale(network, fold(network), ranks_, machine_,
                                                      execution, limit, known, is_late);

@@ -1,6 +1,7 @@
 #pragma once
 // From a network and a machine to a plan: candidates, cost table, search, and then a simulation of
 // the search's result and of every baseline.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct PlanningOptions {
   SearchLimits limits;
   /// of each search over many ranks: then the best plan so far is taken, with the gap reached
   std::optional<Seconds> time_limit{};
+  /// called during each search over many ranks with the time that it has taken so far
+  std::function<void(Seconds)> on_search{};
   FreeMemoryOptions free;
   bool front = false;  ///< whether to compute the front of time against memory
 };

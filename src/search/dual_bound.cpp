@@ -10,6 +10,9 @@
 namespace stratplan {
 namespace {
 
+/// If the first pass's bound is further below the limit than this share, the second is rough, too.
+constexpr double far = 0.05;
+
 double least_of(const std::vector<double>& costs) { return *std::ranges::min_element(costs); }
 
 }  // namespace
@@ -217,7 +220,7 @@ void DualBound::ascend() {
 
 void DualBound::descend() {
   if (stops()) return;
-  descended_ = true;
+  const bool first = !std::exchange(descended_, true);
   for (const int node : order_) {
     if (stops()) return;
     gather(node);
@@ -227,7 +230,7 @@ void DualBound::descend() {
     settle(node);
     lend_all(besides_of_low_[at(node)], false);
   }
-  rough_ = false;
+  rough_ = first && bound_ < limit_ * (1 - far);
 }
 
 std::size_t DualBound::most_survivors() const {

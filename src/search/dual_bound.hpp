@@ -82,7 +82,7 @@ class DualBound {
   double limit_, bound_ = 0;
   Stop stop_;
   bool descended_ = false;
-  /// whether the first pass goes on: it rules out most candidates, and rough messages do for that
+  /// whether messages are rough, as they are in the first pass, which rules out most candidates
   bool rough_ = true;
   std::vector<int> order_;  ///< the nodes, each behind its parent
   std::vector<int> parent_, parent_edge_;

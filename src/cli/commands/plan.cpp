@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <stdexcept>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -312,6 +313,13 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   check_saving(software, planning.execution);
   planning.free = free_under(software, options.execution.free(options.network.optimizer));
   planning.front = options.pareto;
+  if (!planning.time_limit)
+    planning.on_search = [said = false](Seconds taken) mutable {
+      constexpr Seconds long_wait{10};
+      if (taken > long_wait && !std::exchange(said, true))
+        note("the search still narrows the gap; --time-limit 30s would end it with the best plan "
+             "so far and the gap reached");
+    };
   MachineProfile machine =
       read_machine_aloud(options.machine, options.ranks, planning.execution, software);
   if (options.ideal) machine = with_ideal_scaling(std::move(machine));

@@ -421,8 +421,7 @@ void Simulation::add_op(Place place, CriticalPath& path) {
   if (std::holds_alternative<LoadOp>(done.body)) return part(Input, more, {}, done);
   for (int index = place.op - 1; index >= 0 && more.value > 0; --index) {
     const Op& sum = program.ops[static_cast<std::size_t>(index)];
-    if (is_hidden(sum))
-      return part(Collective, more, node({place.rank, index}).cost, sum);
+    if (is_hidden(sum)) return part(Collective, more, node({place.rank, index}).cost, sum);
   }
 }
 
