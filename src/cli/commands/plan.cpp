@@ -317,8 +317,9 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
     planning.on_search = [said = false](Seconds taken) mutable {
       constexpr Seconds long_wait{10};
       if (taken > long_wait && !std::exchange(said, true))
-        note("the search still narrows the gap; --time-limit 30s would end it with the best plan "
-             "so far and the gap reached");
+        note(
+            "the search still narrows the gap; --time-limit 30s would end it with the best plan "
+            "so far and the gap reached");
     };
   MachineProfile machine =
       read_machine_aloud(options.machine, options.ranks, planning.execution, software);
