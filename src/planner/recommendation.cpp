@@ -95,6 +95,11 @@ std::string why_not_the_first(const PlanningResult& result, const Considered& be
   if (&best != &fastest)
     return fmt::format("of the plans that tie with the fastest, \"{}\" is the simplest", best.name);
   const Plan& first = *result.searched.front().plan;
+  if (first.ranks == best.plan->ranks &&
+      milliseconds(first.prediction->step) == milliseconds(best.plan->prediction->step))
+    return fmt::format(
+        "in the simulation, the plan \"{}\" is as fast as the plan that the search ranked first",
+        best.name);
   return fmt::format(
       "in the simulation, the plan \"{}\" takes {} ms per step on {}; the plan that the search "
       "ranked first takes {} ms on {}",

@@ -114,6 +114,8 @@ class BranchAndBound {
     if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few, 2);
     const double ignored_from = limit();
     bound();
+    // If the search stops before the end of the first pass, this is all that is known.
+    best_.lower_bound = std::max(best_.lower_bound, least_nodes());
     if (found_ && (best_.gap() <= options_.tolerance || stops())) return best_;
     const double left_out = choose(options_.most_candidates, chosen_);
     if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); }))

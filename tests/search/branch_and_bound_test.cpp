@@ -248,6 +248,10 @@ RC_GTEST_PROP(BoundedSolution, IsTheBestKnownOneIfTheSearchStops, ()) {
   RC_ASSERT(found);
   RC_ASSERT(found->cost <= cost_of(table, known) + 1e-9);
   RC_ASSERT(found->lower_bound <= search_exhaustively(dense)->cost.value + 1e-9);
+  double least_nodes = 0;
+  for (int node = 0; node < table.nodes(); ++node)
+    least_nodes += std::ranges::min(table.node_costs(node));
+  RC_ASSERT(found->lower_bound >= least_nodes - 1e-9);
 }
 
 RC_GTEST_PROP(BoundedSolution, DoublingAllCostsDoublesIt, ()) {
