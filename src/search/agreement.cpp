@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "model/base/index.hpp"
 
@@ -131,6 +132,9 @@ class LargeAgreeingTable final : public LargeTable {
   double edge_bound(int edge, int from_candidate, int to_candidate) const override {
     return users_.is_given(edge) ? table_.edge_bound(edge, from_candidate, to_candidate)
                                  : cost(edge, from_candidate, to_candidate);
+  }
+  std::optional<double> known_cost(int edge, int from, int to) const override {
+    return users_.is_given(edge) ? table_.known_cost(edge, from, to) : std::nullopt;
   }
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                               std::span<const double> limits, bool rough) const override {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/base/assert.hpp"
+#include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
 #include "search/dual_bound.hpp"
 #include "search/least_by_bounds.hpp"
@@ -65,6 +66,26 @@ class Selection final : public CostTable {
       }
       parts_[place->second].push_back(edge);
     }
+    bounds_.resize(table.edges().size());
+    in_parallel(bounds_.size(), [&](std::size_t edge) {
+      bounds_[edge].reserve(at_from(edge).size() * at_to(edge).size());
+      for (const int from : at_from(edge))
+        for (const int to : at_to(edge))
+          bounds_[edge].push_back(table.edge_bound(static_cast<int>(edge), from, to));
+    });
+  }
+
+  /// Takes over the exact edge costs that the large table knows by now.
+  void learn() {
+    in_parallel(bounds_.size(), [&](std::size_t edge) {
+      auto bound = bounds_[edge].begin();
+      for (const int from : at_from(edge))
+        for (const int to : at_to(edge)) {
+          const auto exact = table_.known_cost(static_cast<int>(edge), from, to);
+          *bound = exact.value_or(*bound);
+          ++bound;
+        }
+    });
   }
 
   int nodes() const override { return table_.nodes(); }
@@ -78,23 +99,32 @@ class Selection final : public CostTable {
     return {table_.memory(node)[at(chosen_[at(node)][at(candidate)])]};
   }
   Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override {
-    const int low = chosen_[at(edges_[at(edge)].from)][at(from_candidate)],
-              high = chosen_[at(edges_[at(edge)].to)][at(to_candidate)];
     double cost = 0;
-    for (const int part : parts_[at(edge)])
-      cost += table_.edges()[at(part)].from == edges_[at(edge)].from
-                  ? table_.edge_bound(part, low, high)
-                  : table_.edge_bound(part, high, low);
+    for (const int part : parts_[at(edge)]) {
+      const bool same_way = table_.edges()[at(part)].from == edges_[at(edge)].from;
+      const int from = same_way ? from_candidate : to_candidate,
+                to = same_way ? to_candidate : from_candidate;
+      cost += bounds_[at(part)][at(from) * at_to(at(part)).size() + at(to)];
+    }
     return {cost};
   }
   /// There are few candidates per node, so all pairs may be requested at once.
   bool edges_at_hand() const override { return true; }
 
  private:
+  const std::vector<int>& at_from(std::size_t edge) const {
+    return chosen_[at(table_.edges()[edge].from)];
+  }
+  const std::vector<int>& at_to(std::size_t edge) const {
+    return chosen_[at(table_.edges()[edge].to)];
+  }
+
   const LargeTable& table_;
   const std::vector<std::vector<int>>& chosen_;
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> parts_;
+  /// by edge of the large table, row-major over the chosen candidates of (from, to)
+  std::vector<std::vector<double>> bounds_;
 };
 
 class BranchAndBound {
@@ -255,7 +285,7 @@ class BranchAndBound {
   /// best by the edges' bounds, and computes its exact edge costs. The searches end when these
   /// costs confirm the bounds, or when a lower bound of `enough` is proven.
   std::optional<double> solve(const Candidates& chosen, double enough) {
-    const Selection selection(table_, chosen);
+    Selection selection(table_, chosen);
     double proven = 0;
     for (int look = 0; look < most_searches; ++look) {
       const auto result = search(selection, options_.memory_limit);
@@ -268,6 +298,7 @@ class BranchAndBound {
       if (cost_of(table_, assignment) <= result->cost.value * (1 + rounding) || proven >= enough ||
           (found_ && best_.cost <= proven * (1 + options_.tolerance)))
         break;
+      selection.learn();
     }
     return proven;
   }

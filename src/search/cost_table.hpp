@@ -3,6 +3,7 @@
 // lazily.
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,6 +63,10 @@ class LargeTable {
   /// cost has been computed.
   virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
     return edge_cost(edge, from_candidate, to_candidate);
+  }
+  /// Returns edge_cost() if edge_bound() may be less and that cost has been computed.
+  virtual std::optional<double> known_cost(int /*edge*/, int /*from*/, int /*to*/) const {
+    return {};
   }
   /// Returns the min-plus message along an edge: result[t] is the least costs[c] + (lower bound of
   /// edge_cost(c, t)) over all candidates c of the sending end. Where this minimum exceeds

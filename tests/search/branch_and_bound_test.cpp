@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "search/dual_bound.hpp"
@@ -45,6 +46,10 @@ class Underrated final : public LargeTable {
   double edge_bound(int edge, int from, int to) const override {
     const double cost = exact_.edge_cost(edge, from, to);
     return asked_.contains({edge, from, to}) ? cost : share_ * cost;
+  }
+  std::optional<double> known_cost(int edge, int from, int to) const override {
+    if (!asked_.contains({edge, from, to})) return {};
+    return exact_.edge_cost(edge, from, to);
   }
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                               std::span<const double> limits, bool /*rough*/) const override {

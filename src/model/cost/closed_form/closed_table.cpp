@@ -309,12 +309,15 @@ std::int64_t key_of(int from_candidate, int to_candidate) {
 }  // namespace
 
 double ClosedTable::edge_bound(int edge, int from_candidate, int to_candidate) const {
+  const auto known = known_cost(edge, from_candidate, to_candidate);
+  return known ? *known : edge_class(edge).model->cost(from_candidate, to_candidate);
+}
+
+std::optional<double> ClosedTable::known_cost(int edge, int from, int to) const {
   const EdgeClass& of = edge_class(edge);
-  if (!of.exact.empty())
-    if (const auto known = of.exact.find(key_of(from_candidate, to_candidate));
-        known != of.exact.end())
-      return known->second;
-  return of.model->cost(from_candidate, to_candidate);
+  if (of.exact.empty()) return {};
+  const auto known = of.exact.find(key_of(from, to));
+  return known == of.exact.end() ? std::nullopt : std::optional(known->second);
 }
 
 double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) const {

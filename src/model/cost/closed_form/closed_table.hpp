@@ -61,6 +61,7 @@ class ClosedTable final : public LargeTable {
   std::span<const Edge> edges() const override { return edges_; }
   double edge_cost(int edge, int from_candidate, int to_candidate) const override;
   double edge_bound(int edge, int from_candidate, int to_candidate) const override;
+  std::optional<double> known_cost(int edge, int from, int to) const override;
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                               std::span<const double> limits, bool rough) const override;
 
