@@ -220,7 +220,7 @@ class BranchAndBound {
       const bool helped = (gain > worthwhile * best_.lower_bound &&
                            best_.cost - best_.lower_bound < hopeful * gain) ||
                           best_.cost < cost_before;
-      if (!helped || (found_ && best_.gap() <= options_.tolerance) ||
+      if ((!helped && !dual.was_rough()) || (found_ && best_.gap() <= options_.tolerance) ||
           dual.most_survivors() <= enough)
         break;
     }

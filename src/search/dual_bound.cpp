@@ -148,9 +148,9 @@ void DualBound::settle(int node) {
   const double others = other_trees(node);
   Costs& completion = completion_[at(node)] = below_[at(node)];
   add_to(completion, from_parent_[at(node)]);
-  if (descended_) least_[at(root_[at(node)])] = least_of(completion);
+  if (descents_ > 0) least_[at(root_[at(node)])] = least_of(completion);
   for (double& seconds : completion) seconds += others;
-  if (!descended_) return;  // before the first descent, costs outside the subtree are guesses
+  if (descents_ == 0) return;  // before the first descent, costs outside the subtree are guesses
   for (std::size_t i = 0; i < completion.size(); ++i)
     if (completion[i] >= limit_) completion[i] = own_[at(node)][i] = below_[at(node)][i] = infinity;
   bound_ = std::max(bound_, std::min(limit_, least_of(completion)));
@@ -205,12 +205,13 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
 }
 
 void DualBound::ascend() {
+  rough_ = descents_ == 0 || (descents_ == 1 && bound_ < limit_ * (1 - far));
   for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
     if (stops()) return;
     const int node = *place;
     gather(node);
     settle(node);
-    if (descended_) lend_all(besides_of_high_[at(node)], true);
+    if (descents_ > 0) lend_all(besides_of_high_[at(node)], true);
     gather(node);
     if (const int parent = parent_[at(node)]; parent >= 0)
       to_parent_[at(node)] =
@@ -220,7 +221,7 @@ void DualBound::ascend() {
 
 void DualBound::descend() {
   if (stops()) return;
-  const bool first = !std::exchange(descended_, true);
+  ++descents_;
   for (const int node : order_) {
     if (stops()) return;
     gather(node);
@@ -230,7 +231,6 @@ void DualBound::descend() {
     settle(node);
     lend_all(besides_of_low_[at(node)], false);
   }
-  rough_ = first && bound_ < limit_ * (1 - far);
 }
 
 std::size_t DualBound::most_survivors() const {

@@ -47,6 +47,8 @@ class DualBound {
   void ascend();
   void descend();
 
+  /// Whether the last pass was rough. The next one may then help more than it did.
+  bool was_rough() const { return rough_; }
   /// A lower bound of all assignments, or the limit if no assignment costs less than the limit.
   double bound() const { return bound_; }
   /// By candidate: a lower bound of all assignments with this candidate; infinite if it is ruled
@@ -81,8 +83,8 @@ class DualBound {
 
   double limit_, bound_ = 0;
   Stop stop_;
-  bool descended_ = false;
-  /// whether messages are rough, as they are in the first pass, which rules out most candidates
+  int descents_ = 0;
+  /// whether the pass's messages are rough: those of the first pass, which rules out most candidates
   bool rough_ = true;
   std::vector<int> order_;  ///< the nodes, each behind its parent
   std::vector<int> parent_, parent_edge_;
