@@ -84,7 +84,7 @@ class DualBound {
   double limit_, bound_ = 0;
   Stop stop_;
   int descents_ = 0;
-  /// whether the pass's messages are rough: those of the first pass, which rules out most candidates
+  /// whether the pass's messages are rough: the first pass rules out most candidates with such ones
   bool rough_ = true;
   std::vector<int> order_;  ///< the nodes, each behind its parent
   std::vector<int> parent_, parent_edge_;
