@@ -66,25 +66,16 @@ class Selection final : public CostTable {
       }
       parts_[place->second].push_back(edge);
     }
-    bounds_.resize(table.edges().size());
-    in_parallel(bounds_.size(), [&](std::size_t edge) {
-      bounds_[edge].reserve(at_from(edge).size() * at_to(edge).size());
-      for (const int from : at_from(edge))
-        for (const int to : at_to(edge))
-          bounds_[edge].push_back(table.edge_bound(static_cast<int>(edge), from, to));
-    });
+    for (std::size_t edge = 0; edge < table.edges().size(); ++edge)
+      bounds_.emplace_back(at_from(edge).size() * at_to(edge).size());
+    set_bounds(
+        [&](int edge, int from, int to, double) { return table.edge_bound(edge, from, to); });
   }
 
   /// Takes over the exact edge costs that the large table knows by now.
   void learn() {
-    in_parallel(bounds_.size(), [&](std::size_t edge) {
-      auto bound = bounds_[edge].begin();
-      for (const int from : at_from(edge))
-        for (const int to : at_to(edge)) {
-          const auto exact = table_.known_cost(static_cast<int>(edge), from, to);
-          *bound = exact.value_or(*bound);
-          ++bound;
-        }
+    set_bounds([&](int edge, int from, int to, double bound) {
+      return table_.known_cost(edge, from, to).value_or(bound);
     });
   }
 
@@ -112,6 +103,17 @@ class Selection final : public CostTable {
   bool edges_at_hand() const override { return true; }
 
  private:
+  /// Sets each bound to `bound_of`(edge, from, to, the bound so far), on all cores.
+  void set_bounds(const auto& bound_of) {
+    in_parallel(bounds_.size(), [&](std::size_t edge) {
+      auto bound = bounds_[edge].begin();
+      for (const int from : at_from(edge))
+        for (const int to : at_to(edge)) {
+          *bound = bound_of(static_cast<int>(edge), from, to, *bound);
+          ++bound;
+        }
+    });
+  }
   const std::vector<int>& at_from(std::size_t edge) const {
     return chosen_[at(table_.edges()[edge].from)];
   }

@@ -60,7 +60,7 @@ class LargeTable {
   /// Returns seconds. Results are cached, so no member may be called concurrently with this one.
   virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
   /// A lower bound of edge_cost(), found by table lookup. The bound equals edge_cost() once that
-  /// cost has been computed.
+  /// cost has been computed. May be called concurrently with itself and with known_cost().
   virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
     return edge_cost(edge, from_candidate, to_candidate);
   }
