@@ -79,9 +79,8 @@ class ClosedRanking final : public Ranking {
                 const MachineProfile& machine)
       : network_(network),
         space_(machine.topology(plan.ranks), usable_dims(network)),
-        table_(network, blocks, space_, plan.execution, machine, search_prices_messages),
+        table_(network, blocks, space_, plan.execution, machine),
         rates_(edge_rates(plan.ranks, machine, plan.execution.precision.activations)) {
-    rates_.as_messages = search_prices_messages;
     fill(table_);
   }
 
@@ -98,8 +97,8 @@ class ClosedRanking final : public Ranking {
     return table_.decomposition(block, candidate);
   }
   Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) override {
-    return edge_cost(rates_, distribute(network_.layer(edge.producer), from).home,
-                     distribute(network_.layer(edge.consumer), to).inputs[edge.input]) *
+    return edge_cost_in_messages(rates_, distribute(network_.layer(edge.producer), from).home,
+                                 distribute(network_.layer(edge.consumer), to).inputs[edge.input]) *
            static_cast<double>(network_.training.micro_batches);
   }
 

@@ -32,7 +32,7 @@ class LargeScaleSearch {
       : network_(network),
         blocks_(blocks),
         space_(machine.topology(ranks), usable_dims(network)),
-        table_(network, blocks, space_, execution, machine, search_prices_messages),
+        table_(network, blocks, space_, execution, machine),
         hidden_(machine.hidden.value_or(0)) {
     options_.memory_limit = memory_limit;
     options_.stop = stop;

@@ -23,12 +23,6 @@ struct LargeScaleResult {
 inline constexpr int large_scale_ranks = 5;
 bool is_large_scale(int ranks, const MachineProfile& machine);
 
-/// The search's objective prices each redistribution as messages, also where it is lowered to a
-/// collective (ADR 0016). The simulation of the plans that it finds has the collectives. With
-/// collectives in the objective, the bound of an edge is so loose that ResNet-50 on 1024 ranks with
-/// batch 128 takes 40 s instead of 7 s and is left with a gap of 1.5 %.
-inline constexpr bool search_prices_messages = true;
-
 /// Fills all block classes of the table, in parallel on all cores.
 void fill(ClosedTable& table);
 /// The dimensions that some layer may be able to split. D, H or W is left out if its extent is 1 in

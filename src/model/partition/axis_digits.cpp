@@ -143,7 +143,6 @@ Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, in
     if (a_stride != b_stride) {
       if (!divide(a_stride, b_stride)) return meet_on_ranks(home, wanted, innermost, ranks);
       meeting.common = 0;
-      meeting.nested = false;
       if (a.stride() >= innermost) meeting.near_home = 0;
       if (b.stride() >= innermost) meeting.near_wanted = 0;
     }

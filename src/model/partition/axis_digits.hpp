@@ -67,9 +67,6 @@ struct Meeting {
   float near_wanted = 1;   ///< share of a rank's home block that lies in near wanted blocks
   float near_readers = 1;  ///< number of near wanted blocks that contain this share
   Reach home_reach = Reach::All, wanted_reach = Reach::All;
-  /// Whether on all ranks the shorter of the two blocks lies in the longer one, if the blocks of
-  /// each end are equally long.
-  bool nested = true;
   /// False if the overlap is that of a rank that was looked for along this axis alone. Which blocks
   /// that rank has along other axes is unknown. Else, for any two axes, some rank has the overlaps
   /// of both. Products keep the value of the left operand.
@@ -81,7 +78,6 @@ struct Meeting {
     near_homes *= other.near_homes;
     near_wanted *= other.near_wanted;
     near_readers *= other.near_readers;
-    nested = nested && other.nested;
     return *this;
   }
   /// Raises each member to the value in `other` where that value is greater.
@@ -93,14 +89,13 @@ struct Meeting {
     near_readers = std::max(near_readers, other.near_readers);
     home_reach = better(home_reach, other.home_reach);
     wanted_reach = better(wanted_reach, other.wanted_reach);
-    nested = nested || other.nested;
     matched = matched && other.matched;
   }
 };
 /// Nothing is known about the overlap: all elements may be common and near.
-inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All, false, true};
+inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All, true};
 /// The blocks overlap neither on the rank itself nor within its innermost group.
-inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart, false, true};
+inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart, true};
 /// Returns one of `count` numbers, from 0 on. Numbers of successive looks (at least 0) are spread
 /// evenly over all, as multiples of the golden ratio are, and agree with no digit.
 int spread_evenly(int look, int count);

@@ -114,8 +114,7 @@ MachineProfile machine_with(int nodes, int per_node) {
   return machine;
 }
 
-/// A case, and whether messages make all transfers, as the search assumes.
-class ClosedEdges : public testing::TestWithParam<std::tuple<int, bool>> {
+class ClosedEdges : public testing::TestWithParam<int> {
  protected:
   ClosedEdges() {
     for (int kind = 0; kind < table_.classes(); ++kind) table_.fill(kind);
@@ -124,18 +123,17 @@ class ClosedEdges : public testing::TestWithParam<std::tuple<int, bool>> {
   }
   int candidates(int node) const { return static_cast<int>(table_.node_costs(node).size()); }
 
-  const ClosedEdgeCase case_ =
-      closed_edge_cases()[static_cast<std::size_t>(std::get<0>(GetParam()))];
+  const ClosedEdgeCase case_ = closed_edge_cases()[static_cast<std::size_t>(GetParam())];
   const Network& network_ = case_.network;
   const std::vector<Block> blocks_ = fold(network_);
   const MachineProfile machine_ = machine_with(case_.nodes, case_.per_node);
   const GridSpace space_{machine_.topology(case_.nodes * case_.per_node),
                          {Dim::N, Dim::F, Dim::C, Dim::H, Dim::W, Dim::R}};
   const Execution execution_;
-  ClosedTable table_{network_, blocks_, space_, execution_, machine_, std::get<1>(GetParam())};
+  ClosedTable table_{network_, blocks_, space_, execution_, machine_};
 };
 
-INSTANTIATE_TEST_SUITE_P(All, ClosedEdges, testing::Combine(testing::Range(0, 9), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(All, ClosedEdges, testing::Range(0, 9));
 
 /// The bound that the search uses never exceeds the exact cost, and is close to it.
 TEST_P(ClosedEdges, CostNoMoreThanExactly) {

@@ -27,17 +27,6 @@ std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::s
   return found;
 }
 
-/// By kind, the number of ranks that have the same block.
-std::vector<float> copies(const std::vector<EndSpace::Kind>& kinds, int ranks) {
-  std::vector<float> equal;
-  for (const EndSpace::Kind& kind : kinds) {
-    int blocks = 1;
-    for (const int parts : kind.parts) blocks *= parts;
-    equal.push_back(static_cast<float>(ranks / blocks));
-  }
-  return equal;
-}
-
 /// Whether witnesses need overlaps() of the blocks. Plain blocks have equal counts.
 bool counts_overlaps(const AxisReading::Along& along) {
   return !along.plain && along.located == AxisReading::Along::Located::Exactly;
@@ -45,16 +34,13 @@ bool counts_overlaps(const AxisReading::Along& along) {
 
 }  // namespace
 
-ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const GroupRates& groups,
+ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
                        std::vector<AxisReading> readings, Side home, Side wanted, double passes)
     : space_(space),
       rates_(rates),
-      groups_(groups),
       home_(std::move(home)),
       wanted_(std::move(wanted)),
-      passes_(passes),
-      home_copies_(copies(home_.kinds, rates.ranks)),
-      wanted_copies_(copies(wanted_.kinds, rates.ranks)) {
+      passes_(passes) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     const std::vector<int> homes = parts_of(home_.kinds, axis),
                            wanted_parts = parts_of(wanted_.kinds, axis);
@@ -78,9 +64,12 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, const Grou
         table.plain = table.plain && table.along.back().plain;
       }
     }
+    for (const AxisReading::Along& along : table.along)
+      table.unknown_lanes.push_back(lanes_of(met_along(unknown, along)));
     if (table.plain) continue;
     ++cut_;
     meet_all(table, readings[axis], homes, wanted_parts);
+    for (const Table::Met& met : table.met) table.lanes.push_back(lanes_of(met));
     for (const int parts : homes) table.home_places.push_back(readings[axis].home_places(parts));
     for (const int parts : wanted_parts)
       table.wanted_places.push_back(readings[axis].wanted_places(parts));
@@ -167,9 +156,15 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
           blocks.backward.own_apart, apart};
 }
 
+CommonLanes ClosedEdge::lanes_of(const Table::Met& met) {
+  CommonLanes lanes(met.meeting);
+  if (met.apart) lanes.own *= CommonLanes::Lanes{1, met.own_forward, met.own_backward, 2};
+  return lanes;
+}
+
 double ClosedEdge::witnessed(const EndSpace::End& home, const EndSpace::End& wanted,
                              double enough) const {
-  if (!rates_.as_messages || cut_ == 0) return 0;
+  if (cut_ == 0) return 0;
   std::array<AxisBlocks, axis_count> axes;
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     const Table& table = tables_[i];

@@ -22,9 +22,9 @@ class ClosedEdge {
     const std::vector<EndSpace::Kind>& kinds;
   };
   /// `readings`: by axis. `passes`: how often the edge's transfers run in a step. `space`, `rates`,
-  /// `groups`, and the ends and kinds of both sides must outlive this object.
-  ClosedEdge(const EndSpace& space, const EdgeRates& rates, const GroupRates& groups,
-             std::vector<AxisReading> readings, Side home, Side wanted, double passes);
+  /// and the ends and kinds of both sides must outlive this object.
+  ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings,
+             Side home, Side wanted, double passes);
 
   /// A lower bound, in seconds, of the edge's cost for a pair of candidates.
   double cost(int home_candidate, int wanted_candidate) const;
@@ -51,7 +51,10 @@ class ClosedEdge {
       bool apart = false;
       AxisReading::Alike alike{};  ///< if both ends have the same digits
     };
-    std::vector<Met> met;  ///< filled only if `plain` is false
+    std::vector<Met> met;            ///< filled only if `plain` is false
+    std::vector<CommonLanes> lanes;  ///< of `met`
+    /// of a rank of which nothing is known along the axis; same order as `sizes`
+    std::vector<CommonLanes> unknown_lanes;
     /// by number of parts, in the order of rows and of columns; filled only if `plain` is false
     std::vector<std::vector<AxisReading::Place>> home_places, wanted_places;
     std::vector<std::vector<AxisBlocks::Count>> reads,
@@ -65,24 +68,23 @@ class ClosedEdge {
                                std::span<const double> limits) const;
   EdgePrices prices(int home_kind, int wanted_kind) const;
   /// The time of the slowest witness, in seconds: another lower bound of cost(). 0 if it is no
-  /// better, because all blocks are plain. 0 also if blocks are not known, or if messages need not
-  /// make all transfers. Any number above `enough` if it is above.
+  /// better, because all blocks are plain, or if blocks are not known. Any number above `enough` if
+  /// it is above.
   double witnessed(const EndSpace::End& home, const EndSpace::End& wanted, double enough) const;
   /// Whether both ends split some axis of blocks that are not equally long by the same digits.
   bool splits_alike(const EndSpace::End& a, const EndSpace::End& b) const;
   void set_alike(Table& table, AxisReading& reading, int digits, std::size_t pair) const;
+  static CommonLanes lanes_of(const Table::Met& met);
   static Table::Met met_along(const Meeting& meeting, const AxisReading::Along& blocks);
   void meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
                 const std::vector<int>& wanted) const;
   const EndSpace& space_;
   const EdgeRates& rates_;
-  const GroupRates& groups_;
   Side home_, wanted_;
   double passes_;
-  std::vector<Table> tables_;                       ///< one per axis that some end splits
-  int cut_ = 0;                                     ///< number of tables_ that are not plain
-  std::vector<float> home_copies_, wanted_copies_;  ///< by kind: ranks that have the same block
-  AxisReading::Sizes whole_sizes_;                  ///< product over the axes that no end splits
+  std::vector<Table> tables_;       ///< one per axis that some end splits
+  int cut_ = 0;                     ///< number of tables_ that are not plain
+  AxisReading::Sizes whole_sizes_;  ///< product over the axes that no end splits
 };
 
 }  // namespace stratplan

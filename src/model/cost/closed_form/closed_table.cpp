@@ -36,19 +36,17 @@ TensorSplit split_of(const Distribution& tensor, const ProcessGrid& grid_of_laye
 
 ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& blocks,
                          const GridSpace& space, const Execution& execution,
-                         const MachineProfile& machine, bool as_messages)
+                         const MachineProfile& machine)
     : network_(network),
       blocks_(blocks),
       space_(space),
       execution_(execution),
       machine_(machine),
       edge_rates_(edge_rates(space.ranks(), machine, execution.precision.activations)),
-      group_rates_(space.ranks(), machine, execution.precision.activations, as_messages),
       ends_(space),
       placement_(machine.placement(space.ranks())),
       group_shapes_(space, placement_, collective_dims_of(network)),
       grids_of_totals_(space.totals().size()) {
-  edge_rates_.as_messages = as_messages;
   const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
   for (const Block& block : blocks) {
@@ -275,9 +273,9 @@ void ClosedTable::fill_edges() {
     std::vector<AxisReading> readings;
     for (const Axis axis : all_axes) readings.emplace_back(home, needed, axis);
     auto& [of_home, of_wanted] = sides[index];
-    edge.model = std::make_unique<ClosedEdge>(ends_, edge_rates_, group_rates_, std::move(readings),
-                                              std::move(of_home), std::move(of_wanted),
-                                              passes(edge.producer));
+    edge.model =
+        std::make_unique<ClosedEdge>(ends_, edge_rates_, std::move(readings), std::move(of_home),
+                                     std::move(of_wanted), passes(edge.producer));
   });
 }
 
@@ -335,7 +333,7 @@ double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) co
                                distribute(network_.layer(of.consumer),
                                           decomposition(of.to_class, to_candidate, of.to_place));
   return known->second =
-             stratplan::edge_cost(edge_rates_, producer.home, consumer.inputs[of.input]).value *
+             edge_cost_in_messages(edge_rates_, producer.home, consumer.inputs[of.input]).value *
              passes(of.producer);
 }
 

@@ -39,9 +39,9 @@ struct Objective {
 
 class ClosedTable final : public LargeTable {
  public:
-  /// All arguments must outlive this object. `as_messages`: EdgeRates::as_messages.
+  /// All arguments must outlive this object.
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
-              const Execution& execution, const MachineProfile& machine, bool as_messages = false);
+              const Execution& execution, const MachineProfile& machine);
 
   /// The number of classes of equal blocks. fill() must be called once for every class before any
   /// other member. Several threads may fill different classes at the same time.
@@ -66,6 +66,10 @@ class ClosedTable final : public LargeTable {
                               std::span<const double> limits, bool rough) const override;
 
   Decomposition decomposition(int node, int candidate) const;
+  /// The index of the candidate's grid in the space.
+  std::size_t grid_of(int node, int candidate) const {
+    return static_cast<std::size_t>(class_of(node).grid[static_cast<std::size_t>(candidate)]);
+  }
   /// The candidate with this grid of the space; nothing if it is illegal.
   std::optional<int> find(int node, std::size_t grid, OutputLayout output_layout) const;
   std::size_t candidates() const;  ///< the number of candidates, summed over all nodes
@@ -139,7 +143,6 @@ class ClosedTable final : public LargeTable {
   const Execution& execution_;
   const MachineProfile& machine_;
   EdgeRates edge_rates_;
-  GroupRates group_rates_;
   EndSpace ends_;
   Topology placement_;
   GroupShapes group_shapes_;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "model/base/assert.hpp"
 #include "model/base/gallop.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/partition/layers/local_kernel.hpp"
 #include "model/partition/redistribution.hpp"
 #include "model/partition/transfer.hpp"
@@ -296,13 +298,10 @@ double seconds_of(const std::vector<GroupMove>& moves, const EdgeRates& rates) {
   return seconds;
 }
 
-}  // namespace
-
-Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed) {
-  const int first = home.ranks.of_job(0);  // its blocks are the longest
-  std::array<std::vector<GroupMove>, 2> moves;
-  if (!rates.as_messages)
-    moves = {collectives(home, needed, first), collectives_adjoint(home, needed, first)};
+/// The cost of both directions. `moves`: by direction, the collectives that make its transfers;
+/// empty if messages do.
+Seconds cost_of(const EdgeRates& rates, Distribution home, Needed needed,
+                const std::array<std::vector<GroupMove>, 2>& moves) {
   home.grid = home.grid.in_groups_of(rates.innermost);
   needed.iteration.grid = needed.iteration.grid.in_groups_of(rates.innermost);
   double sum = 0;
@@ -328,6 +327,19 @@ Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed) {
     sum += longest;
   }
   return {sum};
+}
+
+}  // namespace
+
+Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed) {
+  const int first = home.ranks.of_job(0);  // its blocks are the longest
+  const std::array moves{collectives(home, needed, first),
+                         collectives_adjoint(home, needed, first)};
+  return cost_of(rates, std::move(home), std::move(needed), moves);
+}
+
+Seconds edge_cost_in_messages(const EdgeRates& rates, Distribution home, Needed needed) {
+  return cost_of(rates, std::move(home), std::move(needed), {});
 }
 
 AxisReading::AxisReading(const Distribution& home, const Needed& needed, Axis axis)
@@ -408,32 +420,6 @@ std::vector<AxisReading::Place> AxisReading::wanted_places(int parts) const {
                    });
 }
 
-namespace {
-
-/// Whether the tiles follow each other and each union consists of whole tiles.
-bool tile(const std::vector<Interval>& tiles, const std::vector<Interval>& unions) {
-  for (std::size_t i = 1; i < tiles.size(); ++i)
-    if (tiles[i].empty() || tiles[i].begin != tiles[i - 1].end) return false;
-  return std::ranges::all_of(unions, [&](const Interval& all) {
-    return std::ranges::binary_search(tiles, all.begin, {}, &Interval::begin) &&
-           std::ranges::binary_search(tiles, all.end, {}, &Interval::end);
-  });
-}
-
-}  // namespace
-
-std::uint8_t AxisReading::tiles(bool home_tiles, bool wanted_tiles, int home_parts,
-                                int wanted_parts) const {
-  const bool outermost = axis_ == Axis::N;
-  const bool many = !outermost || extent_ / std::max(home_parts, wanted_parts) > 1;
-  return static_cast<std::uint8_t>(
-      (home_tiles && home_parts % wanted_parts == 0 ? Sizes::HomeTiles : 0) |
-      (wanted_tiles && wanted_parts % home_parts == 0 ? Sizes::WantedTiles : 0) |
-      (outermost || home_parts <= wanted_parts ? Sizes::HomeInPlace : 0) |
-      (outermost || wanted_parts <= home_parts ? Sizes::WantedInPlace : 0) |
-      (many ? Sizes::ManyOutside : 0));
-}
-
 AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   const int finer = std::max(home_parts, wanted_parts),
             coarser = std::min(home_parts, wanted_parts);
@@ -445,13 +431,11 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   if (windowless_ && even) {
     const float wanted = single(extent_ / wanted_parts), held = single(extent_ / home_parts),
                 common = std::min(wanted, held);
-    return {
-        {std::max(1.0F, single(home_parts / wanted_parts)), wanted, common,
-         std::max(1.0F, single(wanted_parts / home_parts)), held, common, 1, 1, 1, 1,
-         tiles(home_parts >= wanted_parts, wanted_parts >= home_parts, home_parts, wanted_parts)},
-        {},
-        {},
-        true};
+    return {{std::max(1.0F, single(home_parts / wanted_parts)), wanted, common,
+             std::max(1.0F, single(wanted_parts / home_parts)), held, common, 1, 1, 1, 1},
+            {},
+            {},
+            true};
   }
   const std::vector<Interval>&home = home_blocks(home_parts), &wanted = wanted_blocks(wanted_parts);
   const bool one_is_whole = coarser == 1, nests = home_.split(axis_).by.size() > 1 ||
@@ -461,8 +445,7 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   const Reading forward(wanted, home, even), backward(home, wanted, even);
   return {{forward.blocks(), forward.needed(), forward.own(), backward.blocks(), backward.needed(),
            backward.own(), forward.least_blocks(), forward.least_needed(), backward.least_blocks(),
-           backward.least_needed(),
-           tiles(tile(home, wanted), tile(wanted, home), home_parts, wanted_parts)},
+           backward.least_needed()},
           forward.near(),
           backward.near(),
           wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
@@ -494,8 +477,7 @@ AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_par
   const std::int64_t common = std::min(longest(home_parts), longest(wanted_parts));
   Along along{{std::max(1.0F, single(home_parts / wanted_parts)), single(shortest(wanted_parts)),
                single(common), std::max(1.0F, single(wanted_parts / home_parts)),
-               single(shortest(home_parts)), single(common), 1, 1, 1, 1,
-               tiles(true, true, home_parts, wanted_parts)},
+               single(shortest(home_parts)), single(common), 1, 1, 1, 1},
               {},
               {},
               false,

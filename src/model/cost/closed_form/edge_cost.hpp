@@ -3,24 +3,22 @@
 // receives its data. Data from near ranks, which are in the same innermost group, cost less than
 // data from far ranks (ArrivalCounts). The cost of an edge is the sum of both directions.
 //
-// Where collectives make the transfers of a direction (redistribution.hpp), the direction costs the
-// time of these collectives, and of the copies that pack and unpack them.
-//
-// edge_cost() gives the exact cost of a pair of candidates. For the search over all candidates,
-// EdgePrices gives a lower bound, from the splits of both ends along each axis alone. The number of
-// elements that a rank needs is the product of its numbers along the axes. The same holds for the
-// numbers of near elements and of own elements. The bound describes one rank, chosen axis by axis.
-// Along each axis, this rank has a block with as much halo as a block in the middle. If the digits
-// of both ends differ along an axis, the chosen rank can also be apart along that axis: its two
-// blocks have nothing in common. That rank may have any block along the axis, so the smallest block
-// counts. Where collectives may make the transfers, their least cost is an upper limit of the
-// bound. tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
+// edge_cost() gives the exact cost of a pair of candidates. Where collectives make the transfers of
+// a direction (redistribution.hpp), the direction costs the time of these collectives, and of the
+// copies that pack and unpack them. The search prices messages instead (ADR 0016), with
+// edge_cost_in_messages(). For its many candidates, EdgePrices gives a lower bound of that, from
+// the splits of both ends along each axis alone. The number of elements that a rank needs is the
+// product of its numbers along the axes. The same holds for the numbers of near elements and of own
+// elements. The bound describes one rank, chosen axis by axis. Along each axis, this rank has a
+// block with as much halo as a block in the middle. If the digits of both ends differ along an
+// axis, the chosen rank can also be apart along that axis: its two blocks have nothing in common.
+// That rank may have any block along the axis, so the smallest block counts.
+// tests/model/cost/edge_cost_test.cpp compares the bound with the exact cost.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <vector>
 
-#include "model/cost/closed_form/group_rates.hpp"
 #include "model/cost/op_cost.hpp"
 #include "model/partition/axis_digits.hpp"
 #include "model/partition/distribution.hpp"
@@ -40,15 +38,15 @@ struct EdgeRates {
   int ranks = 1;
   DataType type = DataType::F32;
   const MachineProfile* machine = nullptr;  ///< prices collectives
-  bool as_messages = false;                 ///< prices messages also where collectives are lowered
 };
 /// `machine` must outlive the result.
 EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
-/// The exact cost of the transfers of one micro-batch, in both directions, as they are lowered, or
-/// as messages if EdgeRates::as_messages. Requires that both ends
-/// lie on the same ranks.
+/// The exact cost of the transfers of one micro-batch, in both directions, as they are lowered.
+/// Requires that both ends lie on the same ranks.
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
+/// The same if messages make all transfers.
+Seconds edge_cost_in_messages(const EdgeRates& rates, Distribution home, Needed needed);
 
 /// Describes one axis of an edge's tensor for any numbers of parts: the home blocks that hold the
 /// axis, and the wanted blocks that read it.
@@ -64,15 +62,6 @@ class AxisReading {
     float readers = 1, held = 1, held_and_wanted = 1;  ///< backward
     /// Each rank that a Choice may take instead has at least these shares of the counts above.
     float least_homes = 1, least_wanted = 1, least_readers = 1, least_held = 1;
-    /// What may hold along the axis. What holds along all axes is the common part of their bits.
-    enum Tiles : std::uint8_t {
-      HomeTiles = 1,      ///< each wanted block consists of equally many whole home blocks
-      WantedTiles = 2,    ///< each home block consists of equally many whole wanted blocks
-      HomeInPlace = 4,    ///< home blocks lie in a wanted block as they lie in memory
-      WantedInPlace = 8,  ///< wanted blocks lie in a home block as they lie in memory
-      ManyOutside = 16,   ///< each block has several elements along N, the outermost axis in memory
-    };
-    std::uint8_t tiles = 31;
     Sizes& operator*=(const Sizes& other) {
       homes *= other.homes;
       wanted *= other.wanted;
@@ -84,7 +73,6 @@ class AxisReading {
       least_wanted *= other.least_wanted;
       least_readers *= other.least_readers;
       least_held *= other.least_held;
-      tiles &= other.tiles;
       return *this;
     }
   };
@@ -149,8 +137,6 @@ class AxisReading {
   const std::vector<Interval>& wanted_blocks(int parts);
   Along of_unknown_blocks(int home_parts, int wanted_parts) const;
   Along::Located within() const;
-  /// Returns Sizes::tiles.
-  std::uint8_t tiles(bool home_tiles, bool wanted_tiles, int home_parts, int wanted_parts) const;
   Distribution home_;
   Needed needed_;
   Axis axis_;
@@ -202,7 +188,6 @@ inline bool Choice::takes_apart(float own_forward, float own_backward) {
 }
 
 inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) {
-  const bool nested = meeting.nested;
   if (!blocks.known || (at_best_ && cut_ > most_apart)) meeting = unknown;
   const bool apart =
       meeting.common == 0 && takes_apart(blocks.forward.own_apart, blocks.backward.own_apart);
@@ -218,16 +203,8 @@ inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) 
   meeting.near_homes = meeting.near_homes * home.counted + home.more;
   meeting.near_wanted = std::min(1.0F, std::max(meeting.near_wanted * wanted.times, wanted.floor));
   meeting.near_readers = meeting.near_readers * wanted.counted + wanted.more;
-  meeting.nested = nested;
   return meeting;
 }
-
-/// How many ranks hold equal parts of an edge's tensor.
-struct EdgeCopies {
-  float terms = 1;   ///< number of ranks that contribute to the same block's gradient
-  float home = 1;    ///< number of ranks that own the same home block
-  float wanted = 1;  ///< number of ranks that read the same wanted block
-};
 
 /// A lower bound of an edge's cost, from the numbers of parts of both ends along each axis. The
 /// places of the digits need not be known yet.
@@ -244,25 +221,31 @@ class EdgePrices {
       return *this;
     }
   };
-  /// `products`: AxisReading::Sizes multiplied over all axes.
-  EdgePrices(const EdgeRates& rates, const GroupRates& groups, const AxisReading::Sizes& products,
-             const EdgeCopies& copies);
-  /// How the ends lie on the ranks.
-  struct Lying {
-    /// whether `met` is exact; else it has upper bounds
-    bool exact = false;
-    float terms_inside = 1;  ///< the number by which near_wanted and near_readers are multiplied
+  /// `products`: AxisReading::Sizes multiplied over all axes. `terms`: number of ranks that
+  /// contribute to the same block's gradient.
+  EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms);
+  /// What the chosen rank needs in each direction.
+  struct Scales {
     Scale forward{}, backward{};
   };
-  /// `met`: the meetings multiplied over all axes. Its near_wanted and near_readers are also
-  /// multiplied by the number of terms in each innermost group.
-  float seconds(const EdgeRates& rates, const GroupRates& groups, const Meeting& met,
-                const Choice& choice, const Lying& lying) const;
+  /// How the two ends lie to each other, multiplied over all axes.
+  struct Lying {
+    /// as in Meeting; near_wanted and near_readers are also multiplied by the number of terms in
+    /// each innermost group
+    float near_home, near_homes, near_wanted, near_readers;
+    float own_forward, own_backward;  ///< as in Choice
+    /// whether the rank may have any block along some axis; false if `scales` has the least counts
+    bool any_block;
+    Scales scales{};
+  };
+  float seconds(const EdgeRates& rates, const Lying& lying) const;
   /// The cost if all data come from other innermost groups. No pair of ends with these numbers of
   /// parts has a greater bound, unless both split some axis alike.
   float most() const { return forward_.chosen.far + backward_.chosen.far; }
   /// A lower bound over all pairs of ends with these numbers of parts.
-  float least() const { return least_; }
+  float least(const EdgeRates& rates) const {
+    return forward_.least_seconds(rates) + backward_.least_seconds(rates);
+  }
 
  private:
   /// The data that a rank needs, its own included, and how much of these data can be near.
@@ -283,25 +266,8 @@ class EdgePrices {
     Amount chosen, least;  ///< for the chosen rank, and the least for any rank
     float own;
   };
-  static float gathering(const GroupRates& groups, float tiles, float copies, float near,
-                         float elements);
-  /// Upper limits of a direction's bound: infinity if no collectives make its transfers.
-  float gathered(const EdgeRates& rates, const GroupRates& groups, float near) const;
-  float summed(const EdgeRates& rates, const GroupRates& groups, float near_terms,
-               float near) const;
-  bool holds(AxisReading::Sizes::Tiles what) const { return (tiles_ & what) != 0; }
-  /// The least time in which `tiles` are packed or unpacked.
-  float packing(const EdgeRates& rates, AxisReading::Sizes::Tiles in_place, float tiles,
-                float elements) const {
-    const bool packs = !holds(in_place) && holds(AxisReading::Sizes::ManyOutside);
-    return packs ? tiles * rates.copy + elements * rates.copied_element : 0;
-  }
   Direction forward_, backward_;
-  float held_;                      ///< elements of one term of the gradient
-  float wanted_, homes_, readers_;  ///< AxisReading::Sizes
-  std::uint8_t tiles_;
-  EdgeCopies copies_;
-  float least_ = 0;
+  float held_;  ///< elements of one term of the gradient
 };
 
 /// The ranks of an innermost group together hold at most `innermost` times the elements that one
@@ -342,87 +308,24 @@ inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, fl
 }
 
 [[gnu::always_inline]] inline EdgePrices::EdgePrices(const EdgeRates& rates,
-                                                     const GroupRates& groups,
-                                                     const AxisReading::Sizes& of,
-                                                     const EdgeCopies& copies)
+                                                     const AxisReading::Sizes& of, float terms)
     : forward_{Amount(rates, of.homes, of.wanted, of.wanted_at_home),
                Amount(rates, of.homes * of.least_homes, of.wanted * of.least_wanted,
                       of.wanted_at_home),
                of.wanted_at_home},
-      backward_{
-          Amount(rates, copies.terms * of.readers, copies.terms * of.held, of.held_and_wanted),
-          Amount(rates, copies.terms * of.readers * of.least_readers,
-                 copies.terms * of.held * of.least_held, of.held_and_wanted),
-          of.held_and_wanted},
-      held_(of.held),
-      wanted_(of.wanted),
-      homes_(of.homes),
-      readers_(of.readers),
-      tiles_(of.tiles),
-      copies_(copies) {
-  const auto near = static_cast<float>(rates.innermost);
-  const float forward = forward_.least_seconds(rates), backward = backward_.least_seconds(rates);
-  least_ = rates.as_messages ? forward + backward
-                             : std::min(forward, gathered(rates, groups, near)) +
-                                   std::min(backward, summed(rates, groups, near, near));
-}
-
-/// The ranks that hold the same tile either gather with different ranks each, or those that are
-/// near to each other gather together.
-inline float EdgePrices::gathering(const GroupRates& groups, float tiles, float copies, float near,
-                                   float elements) {
-  const float apart = groups.seconds(Collective::AllGather, tiles, near, elements);
-  return copies <= 1 ? apart : std::min(apart, groups.gather_together(tiles, copies, elements));
-}
-
-inline float EdgePrices::gathered(const EdgeRates& rates, const GroupRates& groups,
-                                  float near) const {
-  if (!holds(AxisReading::Sizes::HomeTiles) || homes_ <= 1)
-    return std::numeric_limits<float>::infinity();
-  return gathering(groups, homes_, copies_.home, near, wanted_) +
-         packing(rates, AxisReading::Sizes::HomeInPlace, homes_, wanted_);
-}
-
-inline float EdgePrices::summed(const EdgeRates& rates, const GroupRates& groups, float near_terms,
-                                float near) const {
-  constexpr float none = std::numeric_limits<float>::infinity();
-  if (copies_.terms > 1 && holds(AxisReading::Sizes::HomeTiles)) {
-    if (static_cast<int>(copies_.terms) % static_cast<int>(homes_) != 0) return none;
-    if (homes_ < copies_.terms)
-      return groups.seconds(Collective::AllReduce, copies_.terms, near_terms, wanted_);
-    return groups.seconds(Collective::ReduceScatter, homes_, near_terms, wanted_) +
-           packing(rates, AxisReading::Sizes::HomeInPlace, homes_, wanted_);
-  }
-  if (!holds(AxisReading::Sizes::WantedTiles) || readers_ <= 1) return none;
-  const float gather = gathering(groups, readers_, copies_.wanted, near, held_) +
-                       packing(rates, AxisReading::Sizes::WantedInPlace, readers_, held_);
-  return copies_.terms == 1
-             ? gather
-             : gather + groups.seconds(Collective::AllReduce, copies_.terms, near_terms, wanted_);
-}
+      backward_{Amount(rates, terms * of.readers, terms * of.held, of.held_and_wanted),
+                Amount(rates, terms * of.readers * of.least_readers,
+                       terms * of.held * of.least_held, of.held_and_wanted),
+                of.held_and_wanted},
+      held_(of.held) {}
 
 [[gnu::always_inline]] inline float EdgePrices::seconds(const EdgeRates& rates,
-                                                        const GroupRates& groups,
-                                                        const Meeting& met, const Choice& choice,
                                                         const Lying& lying) const {
-  const bool any = choice.any_block() && met.matched;  // else `lying` has the least counts
-  float forward = forward_.seconds(
-            rates, any, choice.own_forward(met), met.near_homes,
-            met.near_home * forward_.chosen.elements * lying.forward.elements, lying.forward),
-        backward =
-            backward_.seconds(rates, any, choice.own_backward(met), met.near_readers,
-                              met.near_wanted * held_ * lying.backward.elements, lying.backward);
-  if (rates.as_messages || !met.nested) return forward + backward;
-  constexpr float rounding = 1e-3F;
-  forward = std::min(forward, gathered(rates, groups, met.near_homes + rounding));
-  // The ranks that sum a block's terms hold all its home blocks, near ones and far ones.
-  const bool sums = !lying.exact || copies_.terms == 1 || !holds(AxisReading::Sizes::HomeTiles) ||
-                    (met.near_homes <= lying.terms_inside + rounding &&
-                     homes_ * lying.terms_inside <= copies_.terms * met.near_homes + rounding);
-  if (sums)
-    backward = std::min(backward, summed(rates, groups, lying.terms_inside + rounding,
-                                         met.near_readers / lying.terms_inside + rounding));
-  return forward + backward;
+  const Scale &forward = lying.scales.forward, &backward = lying.scales.backward;
+  return forward_.seconds(rates, lying.any_block, lying.own_forward, lying.near_homes,
+                          lying.near_home * forward_.chosen.elements * forward.elements, forward) +
+         backward_.seconds(rates, lying.any_block, lying.own_backward, lying.near_readers,
+                           lying.near_wanted * held_ * backward.elements, backward);
 }
 
 }  // namespace stratplan

@@ -111,7 +111,7 @@ class ClosedEdge::Passage {
     for (const Group& group : groups_) {
       if (group.least >= std::min(apart.seconds, limit)) break;
       const EdgePrices of_kinds = prices(group.kind, kind);
-      least.push_back(group.least + of_kinds.least() * edge_.passes_);
+      least.push_back(group.least + of_kinds.least(edge_.rates_) * edge_.passes_);
       const double seconds = group.least + of_kinds.most() * edge_.passes_;
       if (seconds < apart.seconds) apart = {seconds, group.kind};
     }
@@ -147,7 +147,8 @@ class ClosedEdge::Passage {
       const double least =
           i < by_group.size()
               ? by_group[i]
-              : groups_[i].least + prices(groups_[i].kind, kind).least() * edge_.passes_;
+              : groups_[i].least +
+                    prices(groups_[i].kind, kind).least(edge_.rates_) * edge_.passes_;
       if (least < limit) least_by_kind.emplace_back(least, groups_[i].kind);
     }
     std::sort(least_by_kind.begin(), least_by_kind.end());
@@ -198,14 +199,22 @@ std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cos
   const Side &here = forward ? home_ : wanted_, &there = forward ? wanted_ : home_;
   const EndSpace::End& fixed_end = here.ends[at(here.end_of[at(candidate)])];
   const Fixed fixed(*this, forward, fixed_end);
-  std::vector<double> result(limits.size(), cost);
-  for (std::size_t c = 0; c < result.size(); ++c) {
-    if (limits[c] <= cost) continue;
-    const EndSpace::End& end = there.ends[at(there.end_of[c])];
-    const EdgePrices of_kinds =
-        forward ? prices(fixed_end.kind, end.kind) : prices(end.kind, fixed_end.kind);
-    result[c] = std::min(limits[c], cost + fixed.seconds(of_kinds, end));
-  }
+  std::vector<bool> asked(there.ends.size());
+  for (std::size_t c = 0; c < limits.size(); ++c)
+    if (limits[c] > cost) asked[at(there.end_of[c])] = true;
+  std::vector<EdgePrices> of_kinds;
+  for (int kind = 0; kind < std::ssize(there.kinds); ++kind)
+    of_kinds.push_back(forward ? prices(fixed_end.kind, kind) : prices(kind, fixed_end.kind));
+  std::vector<double> to_end(there.ends.size(), cost);
+  constexpr std::size_t piece = 4096;
+  in_parallel((to_end.size() + piece - 1) / piece, [&](std::size_t number) {
+    const std::size_t last = std::min(to_end.size(), (number + 1) * piece);
+    for (std::size_t end = number * piece; end < last; ++end)
+      if (asked[end]) to_end[end] += fixed.seconds(of_kinds[there.ends[end].kind], there.ends[end]);
+  });
+  std::vector<double> result(limits.size());
+  for (std::size_t c = 0; c < result.size(); ++c)
+    result[c] = std::max(cost, std::min(limits[c], to_end[at(there.end_of[c])]));
   return result;
 }
 

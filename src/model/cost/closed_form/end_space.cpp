@@ -93,6 +93,7 @@ void EndSpace::meet_all() {
     for (const AxisDigits& digits : pool.digits)
       pool.witnessed.push_back(witnesses_.blocks(digits));
   }
+  for (const Meeting& meeting : meetings_) lanes_.emplace_back(meeting);
   for (const auto& [splits, ends] : ends_)
     for (End& end : ends->ends) end.distinct = distinct(end);
 }

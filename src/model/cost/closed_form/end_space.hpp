@@ -22,6 +22,29 @@ struct TensorSplit {
   friend bool operator==(const TensorSplit&, const TensorSplit&) = default;
 };
 
+/// What one axis contributes to the common part of two ends. The numbers are multiplied over the
+/// axes, for many pairs of ends. So they lie in vectors.
+struct CommonLanes {
+  using Lanes = float __attribute__((vector_size(4 * sizeof(float))));
+  enum : std::uint8_t { near_home, near_homes, near_wanted, near_readers };
+  Lanes near{1, 1, 1, 1};  ///< as in Meeting
+  enum : std::uint8_t { common, own_forward, own_backward, apart };
+  /// Meeting::common; the shares that count as own (Choice); and 2 if the rank is apart along the
+  /// axis, else 1, or 0 unless Meeting::matched
+  Lanes own{1, 1, 1, 1};
+
+  CommonLanes() = default;
+  /// Not apart.
+  explicit CommonLanes(const Meeting& of)
+      : near{of.near_home, of.near_homes, of.near_wanted, of.near_readers},
+        own{of.common, 1, 1, of.matched ? 1.0F : 0.0F} {}
+  CommonLanes& operator*=(const CommonLanes& other) {
+    near *= other.near;
+    own *= other.own;
+    return *this;
+  }
+};
+
 class EndSpace {
  public:
   /// `space` must outlive this object.
@@ -61,6 +84,7 @@ class EndSpace {
     return pools_[axis].row(pools_[axis].by_wanted, digits);
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
+  const std::vector<CommonLanes>& lanes() const { return lanes_; }  ///< of meetings()
   const Witnesses& witnesses() const { return witnesses_; }
   /// Witnesses::blocks() under digits of an axis.
   const std::uint16_t* witnessed(std::size_t axis, int digits) const {
@@ -114,6 +138,7 @@ class EndSpace {
   Witnesses witnesses_;
   std::array<Pool, axis_count> pools_;
   std::vector<Meeting> meetings_;
+  std::vector<CommonLanes> lanes_;
   std::map<Meeting, std::uint16_t> number_of_meeting_;
   std::vector<std::pair<SplitByOutputLayout, std::unique_ptr<Ends>>> ends_;
 };

@@ -15,9 +15,7 @@ namespace stratplan {
   AxisReading::Sizes products = whole_sizes_;
   for (const Table& table : tables_)
     products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
-  return EdgePrices(rates_, groups_, products,
-                    {static_cast<float>(wanted_.kinds[at(wanted_kind)].terms),
-                     home_copies_[at(home_kind)], wanted_copies_[at(wanted_kind)]});
+  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms));
 }
 
 /// Prices the pairs of one fixed end and any end of the edge's other side.
@@ -33,6 +31,7 @@ class ClosedEdge::Fixed {
       const Table& table = edge.tables_[i];
       const std::size_t axis = table.axis;
       const int digits = end.digits[axis];
+      lanes_[i] = table.plain ? edge.space_.lanes().data() : table.lanes.data();
       rows_[i] = !table.plain ? (home ? table.by_home : table.by_wanted).data() +
                                     at(digits) * at(edge.space_.ways(axis))
                  : home ? edge.space_.met_by_home(axis, digits)
@@ -68,57 +67,52 @@ class ClosedEdge::Fixed {
       const Table& table = edge_.tables_[i];
       const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
       Meeting best = meetings_[best_rows_[i][place]];
-      if (!best.matched) {
-        const bool nested = best.nested;
-        best = unknown;
-        best.nested = nested;
-      }
+      if (!best.matched) best = unknown;
       const AxisReading::Along& of_kinds = blocks(table, other_kind);
       all *= of_kinds.plain ? best : choice.along(best, of_kinds);
     }
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice,
-                          {false, static_cast<float>(terms_inside)}) *
-           edge_.passes_;
+    return seconds(prices, lying(all, choice, {}));
   }
 
  private:
-  using Rows = std::array<const std::uint16_t*, axis_count>;
+  static constexpr float most_apart = 4;  ///< CommonLanes::apart, of two axes
+
   /// A lower bound that ignores what is not matched (Meeting::matched). Sets the bits of the tables
   /// where it did.
   [[gnu::always_inline]] double seconds_if_matched(const EdgePrices& prices,
                                                    const EndSpace::End& other,
                                                    unsigned& alone) const {
-    Choice choice(edge_.cut_, false);
-    const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
-    Meeting all = terms(terms_inside);
-    EdgePrices::Lying lying{false, static_cast<float>(terms_inside)};
+    const auto inside = static_cast<float>(home_ ? other.terms_inside : end_.terms_inside);
+    CommonLanes all;
+    all.near = CommonLanes::Lanes{1, 1, inside, inside};
+    EdgePrices::Scales scales;
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::uint16_t number = rows_[i][other.digits[table.axis]];
-      if (table.plain) {
-        const Meeting& meeting = meetings_[number];
-        if (meeting.matched) [[likely]] {
-          all *= meeting;
-        } else {
-          all *= unknown;
-          alone |= 1U << i;
+      const CommonLanes* lanes = lanes_[i] + number;
+      const float apart = lanes->own[CommonLanes::apart];
+      if (apart != 1) [[unlikely]] {
+        if (apart == 0) alone |= 1U << i;
+        if (apart == 0 || all.own[CommonLanes::apart] == most_apart) {
+          lanes = &table.unknown_lanes[pair_of(table, other.kind)];
         }
-        continue;
       }
-      const Table::Met& met = table.met[number];
-      if (!met.meeting.matched) [[unlikely]] {
-        alone |= 1U << i;
-        all *= choice.along(unknown, blocks(table, other.kind));
-        continue;
-      }
-      all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
-                 ? met.meeting
-                 : choice.along(unknown, blocks(table, other.kind));
-      lying.forward *= met.alike.forward;
-      lying.backward *= met.alike.backward;
+      all *= *lanes;
+      if (table.plain) continue;
+      const AxisReading::Alike& alike = table.met[number].alike;
+      scales.forward *= alike.forward;
+      scales.backward *= alike.backward;
     }
-    lying.exact = edge_.cut_ == 0 && all.near_homes < unknown.near_homes;
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, lying) * edge_.passes_;
+    const float apart = all.own[CommonLanes::apart],
+                common = apart == most_apart ? 1 : all.own[CommonLanes::common];
+    return seconds(prices, {.near_home = all.near[CommonLanes::near_home],
+                            .near_homes = all.near[CommonLanes::near_homes],
+                            .near_wanted = all.near[CommonLanes::near_wanted],
+                            .near_readers = all.near[CommonLanes::near_readers],
+                            .own_forward = all.own[CommonLanes::own_forward] * common,
+                            .own_backward = all.own[CommonLanes::own_backward] * common,
+                            .any_block = apart > 1,
+                            .scales = scales});
   }
 
   /// A lower bound that describes a rank which was looked for along one table. Along other axes, it
@@ -129,7 +123,7 @@ class ClosedEdge::Fixed {
     const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
     Meeting all = terms(terms_inside);
     all.matched = false;
-    EdgePrices::Lying lying{false, static_cast<float>(terms_inside)};
+    EdgePrices::Scales scales;
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
       const std::uint16_t number = rows_[i][other.digits[table.axis]];
@@ -142,21 +136,40 @@ class ClosedEdge::Fixed {
       }
       if (i == alone && !table.plain && table.met[number].apart)
         choice.takes_apart(table.met[number].own_forward, table.met[number].own_backward);
-      lying.forward *= AxisReading::Alike::Side{along.least.wanted, along.least.homes};
-      lying.backward *= AxisReading::Alike::Side{along.least.held, along.least.readers};
+      scales.forward *= AxisReading::Alike::Side{along.least.wanted, along.least.homes};
+      scales.backward *= AxisReading::Alike::Side{along.least.held, along.least.readers};
     }
-    return prices.seconds(edge_.rates_, edge_.groups_, all, choice, lying) * edge_.passes_;
+    return seconds(prices, lying(all, choice, scales));
   }
 
+  [[gnu::always_inline]] double seconds(const EdgePrices& prices,
+                                        const EdgePrices::Lying& lying) const {
+    return prices.seconds(edge_.rates_, lying) * edge_.passes_;
+  }
+  static EdgePrices::Lying lying(const Meeting& all, const Choice& choice,
+                                 const EdgePrices::Scales& scales) {
+    return {all.near_home,
+            all.near_homes,
+            all.near_wanted,
+            all.near_readers,
+            choice.own_forward(all),
+            choice.own_backward(all),
+            choice.any_block() && all.matched,
+            scales};
+  }
   static Meeting terms(int inside) {
     Meeting meeting;
     meeting.near_wanted = meeting.near_readers = static_cast<float>(inside);
     return meeting;
   }
-  const AxisReading::Along& blocks(const Table& table, int other_kind) const {
+  /// The index of both kinds in `sizes`, and in what has the same order.
+  std::size_t pair_of(const Table& table, int other_kind) const {
     const int home_kind = home_ ? end_.kind : other_kind,
               wanted_kind = home_ ? other_kind : end_.kind;
-    return table.along[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
+    return table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)];
+  }
+  const AxisReading::Along& blocks(const Table& table, int other_kind) const {
+    return table.along[pair_of(table, other_kind)];
   }
 
   const ClosedEdge& edge_;
@@ -164,7 +177,8 @@ class ClosedEdge::Fixed {
   const Meeting* meetings_;
   const EndSpace::End& end_;
   bool home_;
-  Rows rows_{}, best_rows_{};
+  std::array<const std::uint16_t*, axis_count> rows_{}, best_rows_{};
+  std::array<const CommonLanes*, axis_count> lanes_{};
 };
 
 }  // namespace stratplan
