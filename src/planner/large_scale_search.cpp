@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "model/base/error.hpp"
@@ -23,6 +24,7 @@ using Assignment = std::vector<int>;
 /// The search ends when the gap is at most good_enough, or after most_weights sets of weights.
 constexpr double good_enough = 0.002;
 constexpr int most_weights = 16;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class LargeScaleSearch {
  public:
@@ -58,8 +60,9 @@ class LargeScaleSearch {
                         space_.ranks(), agreement.name));
     for (const LayerDecompositions& layers : known) remember(layers);
     table_.set_objective({all_hidden(), hidden_, 0});
-    add_families();
-    choose_few();
+    const std::vector<std::size_t> cheapest = families();
+    add_families(cheapest);
+    choose_few(cheapest);
     if (options_.memory_limit) choose_price_of_memory();
     look();
     // The solutions of branch and bound are best under weights. By the exact objective, a known
@@ -80,7 +83,7 @@ class LargeScaleSearch {
   };
 
   double best() const {
-    double seconds = std::numeric_limits<double>::infinity();
+    double seconds = infinity;
     for (const Found& found : found_) seconds = std::min(seconds, found.seconds);
     return seconds;
   }
@@ -123,15 +126,41 @@ class LargeScaleSearch {
 
   /// Adds plans to `cuts_` that are the best of a few candidates under one set of weights after
   /// another. The first weights of all candidates are then nearly the last. Narrows `few_` to the
-  /// most promising candidates.
+  /// most promising candidates, and looks at their neighbours.
   void cut_among_few() {
     for (int looks = 0; looks < most_weights; ++looks) {
       table_.set_objective({hardest_weights(), hidden_, 0});
       Assignment found = best_among(table_, agreements_, few_, cheapest_seed());
-      if (std::ranges::count(cuts_, found) > 0) return;
+      if (std::ranges::count(cuts_, found) > 0) {
+        if (!add_neighbours(found)) return;
+        continue;
+      }
       if (std::ranges::count(seeds_, found) == 0) seeds_.push_back(found);
       cuts_.push_back(std::move(found));
     }
+  }
+
+  /// Adds the neighbours of the assignment's grids to `few_`, for all nodes. Returns false if all
+  /// were added for earlier assignments.
+  bool add_neighbours(const Assignment& assignment) {
+    std::set<std::size_t> grids;
+    for (int node = 0; node < table_.nodes(); ++node) {
+      const std::size_t grid = table_.grid_of(node, assignment[at(node)]);
+      if (!explored_.insert(grid).second) continue;
+      grids.insert(grid);
+      for (const std::size_t near : space_.neighbours(grid)) grids.insert(near);
+    }
+    for (int node = 0; node < table_.nodes(); ++node) {
+      for (const std::size_t grid : grids) add_to_few(node, grid);
+      tidy(few_[at(node)]);
+    }
+    return !grids.empty();
+  }
+
+  void add_to_few(int node, std::size_t grid) {
+    for (const OutputLayout output_layout : {OutputLayout::ReduceScatter, OutputLayout::AllReduce})
+      if (const auto candidate = table_.find(node, grid, output_layout))
+        few_[at(node)].push_back(*candidate);
   }
 
   /// The seed that is cheapest under the current weights.
@@ -212,7 +241,7 @@ class LargeScaleSearch {
     const Bytes room =
         options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) -
         memory_of(table_, assignment);
-    std::vector<double> bounds(edges.size(), std::numeric_limits<double>::infinity());
+    std::vector<double> bounds(edges.size(), infinity);
     for (int candidate = 0; candidate < std::ssize(edges); ++candidate) {
       const ClosedTable::Parts part = table_.parts(node, candidate);
       const double reduction = part.reduction - old.reduction,
@@ -261,7 +290,7 @@ class LargeScaleSearch {
       const auto [from, to] = table_.edges()[at(edge)];
       if (from != node && to != node) continue;
       const int other = from == node ? to : from;
-      const std::vector<double> no_limits(sum.size(), std::numeric_limits<double>::infinity());
+      const std::vector<double> no_limits(sum.size(), infinity);
       const std::vector<double> costs =
           table_.through_one(edge, to == node, assignment[at(other)], no_limits);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += costs[i];
@@ -309,26 +338,33 @@ class LargeScaleSearch {
     if (agrees(agreements_, assignment)) seeds_.push_back(std::move(assignment));
   }
 
-  /// Adds to the seeds assignments that give all nodes the same grid, as far as the layers permit.
-  /// Only the `most` assignments with the least node costs are added.
-  void add_families() {
-    constexpr std::size_t most = 4;
-    std::vector<std::pair<double, std::size_t>> families;  // ascending
+  /// The grids that all nodes can have, as far as the layers permit, by ascending node costs.
+  std::vector<std::size_t> families() const {
+    std::vector<std::pair<double, std::size_t>> families;
     for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-      const double limit =
-          families.size() == most ? families.back().first : std::numeric_limits<double>::infinity();
       double seconds = 0;
-      for (int node = 0; node < table_.nodes() && seconds < limit; ++node) {
+      for (int node = 0; node < table_.nodes() && seconds < infinity; ++node) {
         const auto candidate = nearest(node, grid);
-        seconds += candidate ? table_.node_costs(node)[at(*candidate)]
-                             : std::numeric_limits<double>::infinity();
+        seconds += candidate ? table_.node_costs(node)[at(*candidate)] : infinity;
       }
-      if (seconds >= limit || !agrees(agreements_, on_grid(grid))) continue;
-      if (families.size() == most) families.pop_back();
-      families.insert(std::ranges::upper_bound(families, std::pair(seconds, grid)),
-                      {seconds, grid});
+      if (seconds < infinity) families.emplace_back(seconds, grid);
     }
-    for (const auto& [seconds, grid] : families) seeds_.push_back(on_grid(grid));
+    std::ranges::sort(families);
+    std::vector<std::size_t> grids;
+    for (const auto& [seconds, grid] : families) grids.push_back(grid);
+    return grids;
+  }
+
+  /// Adds to the seeds the cheapest assignments that give all nodes the same grid.
+  void add_families(const std::vector<std::size_t>& families) {
+    constexpr std::size_t most = 4;
+    std::size_t added = 0;
+    for (std::size_t i = 0; i < families.size() && added < most; ++i) {
+      Assignment assignment = on_grid(families[i]);
+      if (!agrees(agreements_, assignment)) continue;
+      seeds_.push_back(std::move(assignment));
+      ++added;
+    }
   }
 
   /// Gives all nodes the same grid, as far as the layers permit. Requires that nearest() finds a
@@ -340,8 +376,10 @@ class LargeScaleSearch {
   }
 
   /// Fills `few_` with the candidates whose split is simple: at most three dimensions, those within
-  /// the innermost level and those over the outer levels together.
-  void choose_few() {
+  /// the innermost level and those over the outer levels together. Adds those of the cheapest
+  /// families, because good plans have few grids.
+  void choose_few(const std::vector<std::size_t>& families) {
+    constexpr std::size_t most_families = 200;
     const auto dims = [](const Factors& factors) {
       return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
     };
@@ -350,13 +388,16 @@ class LargeScaleSearch {
       if (dims(space_.inner(grid)) + dims(space_.outer(grid)) <= 3) simple.push_back(grid);
     for (int node = 0; node < table_.nodes(); ++node) {
       std::vector<int>& few = few_.emplace_back();
-      for (const std::size_t grid : simple)
-        for (const OutputLayout output_layout :
-             {OutputLayout::ReduceScatter, OutputLayout::AllReduce})
-          if (const auto candidate = table_.find(node, grid, output_layout))
-            few.push_back(*candidate);
-      std::ranges::sort(few);
+      for (const std::size_t grid : simple) add_to_few(node, grid);
+      for (std::size_t i = 0; i < std::min(most_families, families.size()); ++i)
+        few.push_back(*nearest(node, families[i]));
+      tidy(few);
     }
+  }
+
+  static void tidy(std::vector<int>& few) {
+    std::ranges::sort(few);
+    few.erase(std::unique(few.begin(), few.end()), few.end());
   }
 
   /// Returns the node's candidate on this grid. If the node has none, the ranks along D, H and W
@@ -402,6 +443,7 @@ class LargeScaleSearch {
   BranchAndBoundOptions options_;
   std::vector<Assignment> seeds_;
   std::vector<std::vector<int>> few_;
+  std::set<std::size_t> explored_;  ///< grids whose neighbours were added to `few_`
   std::vector<Found> found_;
   std::vector<Assignment> cuts_;  ///< plans for which hardest_weights() finds weights
   double price_ = 0;              ///< price of memory, in seconds per byte

@@ -96,6 +96,35 @@ std::optional<std::size_t> GridSpace::find(const Factors& outer, const Factors& 
          static_cast<std::size_t>(inside->second);
 }
 
+namespace {
+
+/// All ways to move a divisor of one factor to another factor.
+std::vector<GridSpace::Factors> with_one_moved(const GridSpace::Factors& factors) {
+  std::vector<GridSpace::Factors> all;
+  for (std::size_t from = 0; from < factors.size(); ++from)
+    for (int divisor = 2; divisor <= factors[from]; ++divisor)
+      for (std::size_t to = 0; factors[from] % divisor == 0 && to < factors.size(); ++to) {
+        if (to == from) continue;
+        GridSpace::Factors moved = factors;
+        moved[from] /= divisor;
+        moved[to] *= divisor;
+        all.push_back(moved);
+      }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::size_t> GridSpace::neighbours(std::size_t grid) const {
+  std::vector<std::size_t> grids;
+  const auto add = [&](std::optional<std::size_t> found) {
+    if (found) grids.push_back(*found);
+  };
+  for (const Factors& moved : with_one_moved(outer(grid))) add(find(moved, inner(grid)));
+  for (const Factors& moved : with_one_moved(inner(grid))) add(find(outer(grid), moved));
+  return grids;
+}
+
 std::optional<std::size_t> GridSpace::find(const ProcessGrid& grid) const {
   Factors outer, inner;
   for (const Dim dim : all_dims) {

@@ -51,6 +51,8 @@ class GridSpace {
   /// the factors use a dimension that is not in the constructor's `dims`.
   std::optional<std::size_t> find(const Factors& outer, const Factors& inner) const;
   std::optional<std::size_t> find(const ProcessGrid& grid) const;
+  /// The grids of which one level has a factor of one dimension at another dimension.
+  std::vector<std::size_t> neighbours(std::size_t grid) const;
   const Factors& outer(std::size_t grid) const { return outer_[grid / inner_.size()]; }
   const Factors& inner(std::size_t grid) const { return inner_[grid % inner_.size()]; }
   /// The one-level grid with the parts of totals()[totals].

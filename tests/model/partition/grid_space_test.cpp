@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 
 namespace stratplan {
 namespace {
@@ -51,6 +53,27 @@ TEST(GridSpace, GridsInAnotherOrderAreNotIn) {
   EXPECT_TRUE(space.find(ProcessGrid::parse("N2 H4")));
   EXPECT_FALSE(space.find(ProcessGrid::parse("H4 N2")));
   EXPECT_FALSE(space.find(ProcessGrid::parse("N16")));
+}
+
+TEST(GridSpace, NeighboursAreNeighboursOfEachOther) {
+  const GridSpace space({6, 4}, every_dim);
+  for (std::size_t i = 0; i < space.size(); i += 7) {
+    const std::vector<std::size_t> near = space.neighbours(i);
+    EXPECT_EQ(std::set<std::size_t>(near.begin(), near.end()).size(), near.size());
+    for (const std::size_t other : near) {
+      EXPECT_NE(other, i);
+      EXPECT_EQ(std::ranges::count(space.neighbours(other), i), 1)
+          << space.grid(i).text() << " and " << space.grid(other).text();
+    }
+  }
+}
+
+TEST(GridSpace, NeighboursMoveOneFactorWithinALevel) {
+  const GridSpace space({3, 2}, {Dim::N, Dim::F});
+  std::set<std::string> texts;
+  for (const std::size_t near : space.neighbours(*space.find(ProcessGrid::parse("N3 | F2"))))
+    texts.insert(space.grid(near).text());
+  EXPECT_EQ(texts, (std::set<std::string>{"F3 | F2", "N3 | N2"}));
 }
 
 }  // namespace
