@@ -2,7 +2,8 @@
 """Measures how long planning takes, and the gap of the plans that it finds.
 
     tests/bench/planning.py build/release/stratplan [--machine lassen] [--repeats 2]
-                            [--precision fp32] [--memory LIMIT] [--unets | NETWORK:RANKS:BATCH ...]
+                            [--precision fp32] [--memory LIMIT] [--time-limit LIMIT]
+                            [--unets | NETWORK:RANKS:BATCH ...]
 
 --unets takes 3-D U-Nets of four and five levels at 96^3 and 160^3, on 48 to 1024 ranks, with 1 to
 12 ranks per sample.
@@ -16,7 +17,6 @@ import argparse
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -69,6 +69,7 @@ def plan_command(options, network, ranks, batch, folder):
         "--precision",
         options.precision,
         *(["--memory", options.memory] if options.memory else []),
+        *(["--time-limit", options.time_limit] if options.time_limit else []),
         "--json",
         "-o",
         os.path.join(folder, "plan.json"),
@@ -76,29 +77,25 @@ def plan_command(options, network, ranks, batch, folder):
 
 
 def plan(command):
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    output, errors = process.communicate()
-    seconds = time.perf_counter() - started
-    return (
-        seconds,
-        json.loads(output) if process.returncode == 0 else None,
-        errors.decode().strip().splitlines(),
-    )
-
-
-def peak_memory(command):
-    """Returns the peak resident bytes of one more run, as wait4 reports them."""
-    pid = os.posix_spawn(
-        command[0],
-        command,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-        ],
-    )
-    return os.wait4(pid, 0)[2].ru_maxrss * 1024
+    """Returns seconds, the answer (None if there is none), the lines of standard error, and the
+    peak resident bytes as wait4 reports them."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        started = time.perf_counter()
+        pid = os.posix_spawn(
+            command[0],
+            command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, output.fileno(), 1),
+                (os.POSIX_SPAWN_DUP2, errors.fileno(), 2),
+            ],
+        )
+        _, status, used = os.wait4(pid, 0)
+        seconds = time.perf_counter() - started
+        output.seek(0)
+        errors.seek(0)
+        answer = json.load(output) if status == 0 else None
+        return seconds, answer, errors.read().decode().strip().splitlines(), used.ru_maxrss * 1024
 
 
 def main():
@@ -111,6 +108,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--memory", help="limit per rank")
+    parser.add_argument("--time-limit", help="of each plan")
     parser.add_argument("--unets", action="store_true")
     options = parser.parse_intermixed_args()
     print(
@@ -130,7 +128,7 @@ def main():
                     f"{runs[0][2][-1] if runs[0][2] else 'failed'}"
                 )
                 continue
-            memory = peak_memory(command)
+            memory = runs[0][3]
             step = answer["predicted_step_seconds"]
             baselines = [
                 baseline["predicted_step_seconds"]
