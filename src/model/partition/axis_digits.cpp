@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace stratplan {
 namespace {
@@ -73,21 +74,28 @@ Meeting meet_on_ranks(const AxisDigits& home, const AxisDigits& wanted, int inne
   constexpr int most_groups = 16;
   const int homes = home.parts(), readers = wanted.parts(), groups = ranks / innermost;
   Meeting meeting = unknown;
-  for (int look = 0; look < std::min(groups, most_groups); ++look) {
+  std::vector<int> held, read;  // by rank of the group
+  const auto apart = [&](int of_home, int of_wanted) {
+    return !overlap(of_home, homes, of_wanted, readers);
+  };
+  const auto more_to_find = [&] {
+    return meeting.home_reach != Reach::Apart || meeting.wanted_reach != Reach::Apart;
+  };
+  for (int look = 0; look < std::min(groups, most_groups) && more_to_find(); ++look) {
     const int group = groups <= most_groups ? look : spread_evenly(look, groups);
-    const int first = group * innermost, end = first + innermost;
-    for (int rank = first; rank < end; ++rank) {
-      const int held = home.index_of(rank), read = wanted.index_of(rank);
-      if (overlap(held, homes, read, readers)) continue;
+    held.clear();
+    read.clear();
+    for (int rank = group * innermost; rank < (group + 1) * innermost; ++rank) {
+      held.push_back(home.index_of(rank));
+      read.push_back(wanted.index_of(rank));
+    }
+    for (std::size_t rank = 0; rank < held.size(); ++rank) {
+      if (!apart(held[rank], read[rank])) continue;
       meeting.common = 0;
       meeting.matched = false;
-      bool near_home = false, near_reader = false;
-      for (int mate = first; mate < end; ++mate) {
-        near_home = near_home || overlap(home.index_of(mate), homes, read, readers);
-        near_reader = near_reader || overlap(held, homes, wanted.index_of(mate), readers);
-      }
-      if (!near_home) meeting.near_home = meeting.near_homes = 0, meeting.home_reach = Reach::Apart;
-      if (!near_reader)
+      if (std::ranges::all_of(held, [&](int mate) { return apart(mate, read[rank]); }))
+        meeting.near_home = meeting.near_homes = 0, meeting.home_reach = Reach::Apart;
+      if (std::ranges::all_of(read, [&](int mate) { return apart(held[rank], mate); }))
         meeting.near_wanted = meeting.near_readers = 0, meeting.wanted_reach = Reach::Apart;
     }
   }
