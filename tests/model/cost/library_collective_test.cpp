@@ -87,6 +87,25 @@ TEST(LibraryCollective, LargeNetworksLoseBandwidth) {
   EXPECT_EQ(seconds(Collective::AllReduce, 800, shape(1, 8), machine), 28);
 }
 
+TEST(LibraryCollective, CostsGrowLessAndLessSteeply) {
+  const MachineProfile machine = read_machine("dgx-h100");
+  const Topology placement = machine.placement(64);
+  for (const auto op : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
+    for (const GroupShape& group : {shape(1, 8), shape(8, 8), shape(8, 1), shape(4, 2)}) {
+      double before = 0, slope_before = INFINITY;
+      for (std::int64_t bytes = 1 << 10; bytes < std::int64_t{1} << 32; bytes *= 2) {
+        const double here = estimate_collective(op, {bytes}, group, placement, machine).value;
+        if (before > 0) {
+          const double slope = (here - before) / (static_cast<double>(bytes) / 2);
+          EXPECT_GT(slope, 0);
+          EXPECT_LE(slope, slope_before * (1 + 1e-9)) << bytes;
+          slope_before = slope;
+        }
+        before = here;
+      }
+    }
+}
+
 TEST(LibraryCollective, IsOfTheSoftwareOnGpusWithPublishedRates) {
   const MachineProfile nccl = read_machine("abci"),
                        old = read_machine("abci", 1, 1, read_software("chainermn"));
