@@ -10,10 +10,12 @@
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
+#include "model/base/sorted_range.hpp"
 #include "model/cost/closed_form/closed_table.hpp"
 #include "planner/agreements.hpp"
 #include "search/branch_and_bound.hpp"
 #include "search/least_by_bounds.hpp"
+#include "search/numbers.hpp"
 
 namespace stratplan {
 namespace {
@@ -24,7 +26,6 @@ using Assignment = std::vector<int>;
 /// The search ends when the gap is at most good_enough, or after most_weights sets of weights.
 constexpr double good_enough = 0.002;
 constexpr int most_weights = 16;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class LargeScaleSearch {
  public:
@@ -152,7 +153,7 @@ class LargeScaleSearch {
     }
     for (int node = 0; node < table_.nodes(); ++node) {
       for (const std::size_t grid : grids) add_to_few(node, grid);
-      tidy(few_[at(node)]);
+      make_sorted_set(few_[at(node)]);
     }
     return !grids.empty();
   }
@@ -291,9 +292,7 @@ class LargeScaleSearch {
       if (from != node && to != node) continue;
       const int other = from == node ? to : from;
       const std::vector<double> no_limits(sum.size(), infinity);
-      const std::vector<double> costs =
-          table_.through_one(edge, to == node, assignment[at(other)], no_limits);
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += costs[i];
+      add_to(sum, table_.through_one(edge, to == node, assignment[at(other)], no_limits));
     }
     return sum;
   }
@@ -391,13 +390,8 @@ class LargeScaleSearch {
       for (const std::size_t grid : simple) add_to_few(node, grid);
       for (std::size_t i = 0; i < std::min(most_families, families.size()); ++i)
         few.push_back(*nearest(node, families[i]));
-      tidy(few);
+      make_sorted_set(few);
     }
-  }
-
-  static void tidy(std::vector<int>& few) {
-    std::ranges::sort(few);
-    few.erase(std::unique(few.begin(), few.end()), few.end());
   }
 
   /// Returns the node's candidate on this grid. If the node has none, the ranks along D, H and W

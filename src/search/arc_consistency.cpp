@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/base/index.hpp"
+#include "model/base/sorted_range.hpp"
 #include "search/elimination.hpp"
 #include "search/numbers.hpp"
 #include "search/search.hpp"
@@ -247,8 +248,7 @@ class ArcConsistency {
     std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), less);
     order.resize(count);
     order.push_back(incumbent_.assignment[at(node)]);
-    std::ranges::sort(order);
-    order.erase(std::unique(order.begin(), order.end()), order.end());
+    make_sorted_set(order);
     promising_[at(node)] = std::move(order);
   }
 

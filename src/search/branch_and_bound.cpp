@@ -9,6 +9,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
+#include "model/base/sorted_range.hpp"
 #include "search/dual_bound.hpp"
 #include "search/least_by_bounds.hpp"
 #include "search/numbers.hpp"
@@ -272,14 +273,9 @@ class BranchAndBound {
       std::vector<int>& chosen = all_chosen[at(node)];
       chosen.insert(chosen.end(), order.begin(), order.end());
       if (found_) chosen.push_back(best_.assignment[at(node)]);
-      tidy(chosen);
+      make_sorted_set(chosen);
     }
     return left_out;
-  }
-
-  static void tidy(std::vector<int>& chosen) {
-    std::ranges::sort(chosen);
-    chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   }
 
   /// Returns a proven lower bound of the cost over the assignments of chosen candidates within the
@@ -358,7 +354,7 @@ class BranchAndBound {
     if (!chosen) return false;
     assignment[at(node)] = *chosen;
     chosen_[at(node)].push_back(*chosen);
-    tidy(chosen_[at(node)]);
+    make_sorted_set(chosen_[at(node)]);
     return true;
   }
 

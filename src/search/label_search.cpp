@@ -8,6 +8,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/hash.hpp"
+#include "model/base/sorted_range.hpp"
 
 namespace stratplan {
 
@@ -92,8 +93,7 @@ class LabelSearch {
       }
     }
     for (auto& nodes : live_) {
-      std::sort(nodes.begin(), nodes.end());
-      nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+      make_sorted_set(nodes);
     }
   }
 

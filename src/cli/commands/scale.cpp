@@ -14,6 +14,7 @@
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/base/sorted_range.hpp"
 #include "model/base/system/shell.hpp"
 #include "report/page/page.hpp"
 #include "report/scaling/scaling_figures.hpp"
@@ -58,8 +59,7 @@ std::vector<int> parse_ranks(const std::string& list) {
               last = dots == std::string::npos ? first : parse_rank(item.substr(dots + 2));
     for (int count = first; count <= last; count *= 2) ranks.push_back(count);
   }
-  std::ranges::sort(ranks);
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  make_sorted_set(ranks);
   if (ranks.empty()) throw UsageError(fmt::format("--ranks: \"{}\" is no number of ranks", list));
   return ranks;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/base/assert.hpp"
+#include "model/base/sorted_range.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/input_cost.hpp"
 
@@ -37,8 +38,7 @@ std::vector<int> partners_of(const ExchangeOp& exchange) {
   std::vector<int> partners;
   for (const Message& message : exchange.sends) partners.push_back(message.peer);
   for (const Message& message : exchange.receives) partners.push_back(message.peer);
-  std::sort(partners.begin(), partners.end());
-  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+  make_sorted_set(partners);
   return partners;
 }
 

@@ -4,6 +4,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/index.hpp"
+#include "model/base/sorted_range.hpp"
 #include "model/cost/closed_form/fixed_end.hpp"
 
 namespace stratplan {
@@ -13,8 +14,7 @@ namespace {
 std::vector<int> parts_of(const std::vector<EndSpace::Kind>& kinds, std::size_t axis) {
   std::vector<int> parts;
   for (const EndSpace::Kind& kind : kinds) parts.push_back(kind.parts[axis]);
-  std::ranges::sort(parts);
-  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  make_sorted_set(parts);
   return parts;
 }
 

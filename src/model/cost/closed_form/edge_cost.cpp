@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/base/assert.hpp"
-#include "model/base/gallop.hpp"
+#include "model/base/sorted_range.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/partition/layers/local_kernel.hpp"
 #include "model/partition/redistribution.hpp"
@@ -155,8 +155,7 @@ class Reading {
       some = {0,          1,      many - 1,         many,         2 * many - 1,
               middle - 1, middle, parts - many - 1, parts - many, parts - 2,
               parts - 1};
-      std::sort(some.begin(), some.end());
-      some.erase(std::unique(some.begin(), some.end()), some.end());
+      make_sorted_set(some);
       std::erase_if(some, [&](std::int64_t place) { return place < 0 || place >= parts; });
       return some;
     }

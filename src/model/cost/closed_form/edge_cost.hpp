@@ -150,6 +150,8 @@ class AxisReading {
 /// both ends have nothing in common.
 class Choice {
  public:
+  /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
+  static constexpr int most_apart = 2;
   /// `cut`: number of axes whose blocks are not plain. `at_best`: each meeting is an upper bound
   /// over several ends, so that no single end has more in common.
   Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
@@ -167,8 +169,6 @@ class Choice {
   float own_backward(const Meeting& all) const { return backward_ * common(all, all.near_wanted); }
 
  private:
-  /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
-  static constexpr int most_apart = 2;
   float common(const Meeting& all, float near) const {
     if (!all.matched) return near > 0 ? 1 : 0;
     return both_taken() ? 1 : all.common;

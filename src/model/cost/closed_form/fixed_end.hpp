@@ -75,7 +75,8 @@ class ClosedEdge::Fixed {
   }
 
  private:
-  static constexpr float most_apart = 4;  ///< CommonLanes::apart, of two axes
+  /// CommonLanes::apart, of the most axes along which a rank can be apart.
+  static constexpr float most_apart = 1 << Choice::most_apart;
 
   /// A lower bound that ignores what is not matched (Meeting::matched). Sets the bits of the tables
   /// where it did.
@@ -93,9 +94,8 @@ class ClosedEdge::Fixed {
       const float apart = lanes->own[CommonLanes::apart];
       if (apart != 1) [[unlikely]] {
         if (apart == 0) alone |= 1U << i;
-        if (apart == 0 || all.own[CommonLanes::apart] == most_apart) {
+        if (apart == 0 || all.own[CommonLanes::apart] == most_apart)
           lanes = &table.unknown_lanes[pair_of(table, other.kind)];
-        }
       }
       all *= *lanes;
       if (table.plain) continue;

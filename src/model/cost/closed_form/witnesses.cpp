@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "model/base/gallop.hpp"
 #include "model/base/index.hpp"
+#include "model/base/sorted_range.hpp"
 
 namespace stratplan {
 namespace {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "model/base/assert.hpp"
+#include "model/base/sorted_range.hpp"
 
 namespace stratplan {
 
@@ -254,8 +255,7 @@ std::vector<std::vector<int>> dependences(const Program& program) {
       const Access access = access_of(program, id, collective);
       memories[access.persistent].write(access, i, mine);
     }
-    std::sort(mine.begin(), mine.end());
-    mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
+    make_sorted_set(mine);
     std::erase(mine, i);
   }
   return after;

@@ -1,4 +1,4 @@
-#include "model/base/gallop.hpp"
+#include "model/base/sorted_range.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +18,14 @@ TEST(Gallop, FindsTheSamePlaceFromEveryEarlierOne) {
             << sought << " of " << size << " from " << from;
     }
   }
+}
+
+TEST(SortedSet, AscendsWithoutRepetitions) {
+  std::vector<int> numbers{3, 1, 3, 2, 1};
+  make_sorted_set(numbers);
+  EXPECT_EQ(numbers, (std::vector<int>{1, 2, 3}));
+  make_sorted_set(numbers);
+  EXPECT_EQ(numbers, (std::vector<int>{1, 2, 3}));
 }
 
 }  // namespace

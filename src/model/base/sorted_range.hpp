@@ -1,7 +1,8 @@
 #pragma once
-// Search in a sorted range from a place that is near to what is sought.
+// Sorted ranges: search from a place that is near to what is sought, and lists as sets.
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace stratplan {
 
@@ -16,6 +17,13 @@ Iterator gallop(Iterator from, Iterator end, const Before& before) {
     step *= 2;
   }
   return std::partition_point(from, from + std::min(step, end - from), before);
+}
+
+/// Sorts the values and drops repetitions.
+template <class Value>
+void make_sorted_set(std::vector<Value>& values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
 }  // namespace stratplan
