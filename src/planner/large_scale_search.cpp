@@ -127,13 +127,16 @@ class LargeScaleSearch {
 
   /// Adds plans to `cuts_` that are the best of a few candidates under one set of weights after
   /// another. The first weights of all candidates are then nearly the last. Narrows `few_` to the
-  /// most promising candidates, and looks at their neighbours.
+  /// most promising candidates, and looks at the neighbours of what it found while that helps.
   void cut_among_few() {
+    double before = infinity;  // seconds of the plan whose neighbours were added last
     for (int looks = 0; looks < most_weights; ++looks) {
       table_.set_objective({hardest_weights(), hidden_, 0});
       Assignment found = best_among(table_, agreements_, few_, cheapest_seed());
       if (std::ranges::count(cuts_, found) > 0) {
-        if (!add_neighbours(found)) return;
+        const double seconds = cost_of(table_, found);
+        if (seconds > before * (1 - good_enough) || !add_neighbours(found)) return;
+        before = seconds;
         continue;
       }
       if (std::ranges::count(seeds_, found) == 0) seeds_.push_back(found);
