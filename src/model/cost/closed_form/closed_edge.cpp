@@ -1,6 +1,7 @@
 #include "model/cost/closed_form/closed_edge.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "model/base/assert.hpp"
 #include "model/base/index.hpp"
@@ -27,6 +28,30 @@ std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::s
   return found;
 }
 
+/// The place of an end's number of parts among those that occur; nothing if it does not occur.
+std::optional<std::size_t> place_in(const std::vector<int>& parts, int of_end) {
+  const auto found = std::ranges::lower_bound(parts, of_end);
+  if (found == parts.end() || *found != of_end) return {};
+  return found - parts.begin();
+}
+
+/// Returns an upper bound of the common part of both ends along an axis whose blocks are not plain.
+/// `meeting` is the common part that blocks of equal length would have. `with_halo`: the halo of a
+/// share counts as near.
+Meeting among_blocks(Meeting meeting, const AxisReading::Along& blocks, bool with_halo) {
+  const auto bound = [&](const AxisReading::Near& near, Reach reach) -> const auto& {
+    return near.bounds[static_cast<std::size_t>(reach) + (reach == Reach::Share && with_halo)];
+  };
+  const auto &home = bound(blocks.forward, meeting.home_reach),
+             &wanted = bound(blocks.backward, meeting.wanted_reach);
+  meeting.common = 1;
+  meeting.near_home = std::min(1.0F, std::max(meeting.near_home * home.times, home.floor));
+  meeting.near_homes = meeting.near_homes * home.counted + home.more;
+  meeting.near_wanted = std::min(1.0F, std::max(meeting.near_wanted * wanted.times, wanted.floor));
+  meeting.near_readers = meeting.near_readers * wanted.counted + wanted.more;
+  return meeting;
+}
+
 /// Whether witnesses need overlaps() of the blocks. Plain blocks have equal counts.
 bool counts_overlaps(const AxisReading::Along& along) {
   return !along.plain && along.located == AxisReading::Along::Located::Exactly;
@@ -50,17 +75,15 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
     }
     Table& table = tables_.emplace_back();
     table.axis = axis;
-    for (const std::size_t place : places(home_.kinds, axis, homes))
-      table.home_row.push_back(place * wanted_parts.size());
+    table.home_line = places(home_.kinds, axis, homes);
+    for (const std::size_t line : table.home_line)
+      table.home_row.push_back(line * wanted_parts.size());
     table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
-    for (const EndSpace::Kind& kind : home_.kinds)
-      table.home_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
-    for (const EndSpace::Kind& kind : wanted_.kinds)
-      table.wanted_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
     for (const int of_home : homes) {
       for (const int of_wanted : wanted_parts) {
         table.along.push_back(readings[axis].along(of_home, of_wanted));
         table.sizes.push_back(table.along.back().sizes);
+        table.nesting.emplace_back(of_home, of_wanted);
         table.plain = table.plain && table.along.back().plain;
       }
     }
@@ -83,20 +106,17 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
       table.writes[pair] = overlaps(home_places, wanted_places);
     }
   }
+  for (Table& table : tables_)
+    find_best(table, parts_of(home_.kinds, table.axis), parts_of(wanted_.kinds, table.axis));
 }
 
 void ClosedEdge::meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
                           const std::vector<int>& wanted) const {
   const int ways = space_.ways(table.axis);
-  const auto place = [&](const std::vector<int>& parts, int digits) {
-    const auto found = std::ranges::lower_bound(parts, space_.parts(table.axis, digits));
-    const bool occurs = found != parts.end() && *found == space_.parts(table.axis, digits);
-    return occurs ? static_cast<int>(found - parts.begin()) : -1;
-  };
-  std::vector<int> rows, columns;
+  std::vector<std::optional<std::size_t>> lines, columns;
   for (int digits = 0; digits < ways; ++digits) {
-    rows.push_back(place(homes, digits));
-    columns.push_back(place(wanted, digits));
+    lines.push_back(place_in(homes, space_.parts(table.axis, digits)));
+    columns.push_back(place_in(wanted, space_.parts(table.axis, digits)));
   }
   const std::size_t meetings = space_.meetings().size();
   std::vector<int> known(table.along.size() * meetings, -1);
@@ -104,9 +124,9 @@ void ClosedEdge::meet_all(Table& table, AxisReading& reading, const std::vector<
   table.by_wanted.resize(at(ways) * at(ways));
   for (int home = 0; home < ways; ++home) {
     const std::uint16_t* const row = space_.met_by_home(table.axis, home);
-    for (int reader = 0; rows[at(home)] >= 0 && reader < ways; ++reader) {
-      if (columns[at(reader)] < 0) continue;
-      const std::size_t pair = at(rows[at(home)]) * wanted.size() + at(columns[at(reader)]);
+    for (int reader = 0; lines[at(home)] && reader < ways; ++reader) {
+      if (!columns[at(reader)]) continue;
+      const std::size_t pair = *lines[at(home)] * wanted.size() + *columns[at(reader)];
       if (home == reader && table.along[pair].known && !table.along[pair].plain) {
         set_alike(table, reading, home, pair);
         continue;
@@ -130,10 +150,10 @@ void ClosedEdge::set_alike(Table& table, AxisReading& reading, int digits, std::
   if (meeting.common == 1) {
     met.alike =
         reading.alike(space_.parts(table.axis, digits), space_.near_run(table.axis, digits));
-    met.meeting.near_home = met.alike.forward.near;
-    met.meeting.near_homes = met.alike.forward.near_blocks;
-    met.meeting.near_wanted = met.alike.backward.near;
-    met.meeting.near_readers = met.alike.backward.near_blocks;
+    met.meeting.near_home = forward_of(met.alike.near);
+    met.meeting.near_homes = forward_of(met.alike.near_blocks);
+    met.meeting.near_wanted = backward_of(met.alike.near);
+    met.meeting.near_readers = backward_of(met.alike.near_blocks);
   }
   const auto ways = at(space_.ways(table.axis));
   table.by_home[at(digits) * ways + at(digits)] = table.by_wanted[at(digits) * ways + at(digits)] =
@@ -152,13 +172,45 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
                                              const AxisReading::Along& blocks) {
   if (blocks.plain) return {meeting};
   const bool apart = blocks.known && meeting.common == 0;
-  return {Choice(1, false).along(meeting, blocks), blocks.forward.own_apart,
-          blocks.backward.own_apart, apart};
+  return {among_blocks(blocks.known ? meeting : unknown, blocks, apart), apart,
+          blocks.forward.own_apart, blocks.backward.own_apart};
+}
+
+/// `meeting`: an upper bound over several ends, so that no single end has more in common.
+CommonLanes ClosedEdge::best_along(Meeting meeting, const AxisReading::Along& blocks) const {
+  if (!meeting.matched || (!blocks.plain && (!blocks.known || cut_ > most_apart)))
+    meeting = unknown;
+  if (blocks.plain) return CommonLanes(meeting);
+  CommonLanes lanes(among_blocks(meeting, blocks, true));
+  if (meeting.common == 0)
+    lanes.own *= CommonLanes::Lanes{blocks.forward.own_apart, blocks.backward.own_apart, 1, 1};
+  return lanes;
+}
+
+void ClosedEdge::find_best(Table& table, const std::vector<int>& homes,
+                           const std::vector<int>& wanted) const {
+  const std::size_t axis = table.axis;
+  table.best_of_home.resize(at(space_.ways(axis)) * wanted.size());
+  table.best_of_wanted.resize(at(space_.ways(axis)) * homes.size());
+  const auto best = [&](const std::uint16_t* row, int parts, std::size_t line, std::size_t column) {
+    return best_along(space_.meetings()[row[space_.place_of_parts(axis, parts)]],
+                      table.along[line * wanted.size() + column]);
+  };
+  for (int digits = 0; digits < space_.ways(axis); ++digits) {
+    if (const auto line = place_in(homes, space_.parts(axis, digits)))
+      for (std::size_t column = 0; column < wanted.size(); ++column)
+        table.best_of_home[at(digits) * wanted.size() + column] =
+            best(space_.best_by_home(axis, digits), wanted[column], *line, column);
+    if (const auto column = place_in(wanted, space_.parts(axis, digits)))
+      for (std::size_t line = 0; line < homes.size(); ++line)
+        table.best_of_wanted[at(digits) * homes.size() + line] =
+            best(space_.best_by_wanted(axis, digits), homes[line], line, *column);
+  }
 }
 
 CommonLanes ClosedEdge::lanes_of(const Table::Met& met) {
   CommonLanes lanes(met.meeting);
-  if (met.apart) lanes.own *= CommonLanes::Lanes{1, met.own_forward, met.own_backward, 2};
+  if (met.apart) lanes.own *= CommonLanes::Lanes{met.own_forward, met.own_backward, 1, 2};
   return lanes;
 }
 
@@ -178,8 +230,7 @@ double ClosedEdge::witnessed(const EndSpace::End& home, const EndSpace::End& wan
     }
     blocks.exact = along.located == AxisReading::Along::Located::Exactly;
     blocks.sizes = along.sizes;
-    blocks.home_parts = home_.kinds[home.kind].parts[table.axis];
-    blocks.wanted_parts = wanted_.kinds[wanted.kind].parts[table.axis];
+    blocks.nesting = table.nesting[row + column];
     blocks.of_home = space_.witnessed(table.axis, home.digits[table.axis]);
     blocks.of_wanted = space_.witnessed(table.axis, wanted.digits[table.axis]);
     if (counts_overlaps(along)) {

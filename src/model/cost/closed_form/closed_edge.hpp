@@ -38,23 +38,29 @@ class ClosedEdge {
   /// The data of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
-    std::vector<std::size_t> home_row, wanted_column;   ///< by kind; their sum indexes `sizes`
-    std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: EndSpace::place_of_parts
-    bool plain = true;                                  ///< whether all of `along` are plain
+    std::vector<std::size_t> home_row, wanted_column;  ///< by kind; their sum indexes `sizes`
+    std::vector<std::size_t> home_line;                ///< by kind: home_row / number of columns
+    bool plain = true;                                 ///< whether all of `along` are plain
     std::vector<AxisReading::Sizes> sizes;
-    /// same order as `sizes`; stored apart, so that sizes are contiguous
+    /// both in the order of `sizes`; stored apart, so that sizes are contiguous
     std::vector<AxisReading::Along> along;
-    /// The common part of two splits of the axis.
+    std::vector<Nesting> nesting;
+    /// The common part of two splits of the axis. A lower bound describes one rank. Along some
+    /// axes the rank is apart: its blocks at both ends have nothing in common. Then it owns at most
+    /// these shares of what it else can own.
     struct Met {
       Meeting meeting;
-      float own_forward = 1, own_backward = 1;
       bool apart = false;
+      float own_forward = 1, own_backward = 1;
       AxisReading::Alike alike{};  ///< if both ends have the same digits
     };
     std::vector<Met> met;            ///< filled only if `plain` is false
     std::vector<CommonLanes> lanes;  ///< of `met`
     /// of a rank of which nothing is known along the axis; same order as `sizes`
     std::vector<CommonLanes> unknown_lanes;
+    /// The most that the end in the vector's name can have in common with any other end of a number
+    /// of parts. By its digits, then by line or column of that number. CommonLanes::apart is unused.
+    std::vector<CommonLanes> best_of_home, best_of_wanted;
     /// by number of parts, in the order of rows and of columns; filled only if `plain` is false
     std::vector<std::vector<AxisReading::Place>> home_places, wanted_places;
     std::vector<std::vector<AxisBlocks::Count>> reads,
@@ -76,8 +82,12 @@ class ClosedEdge {
   void set_alike(Table& table, AxisReading& reading, int digits, std::size_t pair) const;
   static CommonLanes lanes_of(const Table::Met& met);
   static Table::Met met_along(const Meeting& meeting, const AxisReading::Along& blocks);
+  CommonLanes best_along(Meeting meeting, const AxisReading::Along& blocks) const;
+  void find_best(Table& table, const std::vector<int>& homes, const std::vector<int>& wanted) const;
   void meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
                 const std::vector<int>& wanted) const;
+  /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
+  static constexpr int most_apart = 2;
   const EndSpace& space_;
   const EdgeRates& rates_;
   Side home_, wanted_;

@@ -90,9 +90,13 @@ class Reading {
             .own_apart = own_ > 0 ? single(own_apart_) / own() : 0};
   }
 
+  /// One direction of AxisReading::Alike.
+  struct Alike {
+    float elements = 1, messages = 1, own = 1, near = 1, near_blocks = 1;
+  };
   /// Chooses the place that needs most. Elements from far count twice.
-  AxisReading::Alike::Side alike(std::int64_t near_run) const {
-    AxisReading::Alike::Side chosen;
+  Alike alike(std::int64_t near_run) const {
+    Alike chosen;
     std::int64_t most = -1;
     for (const auto& [number, place] : places_) {
       std::int64_t own = 0, near = 0, near_blocks = 0;
@@ -430,8 +434,9 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   if (windowless_ && even) {
     const float wanted = single(extent_ / wanted_parts), held = single(extent_ / home_parts),
                 common = std::min(wanted, held);
-    return {{std::max(1.0F, single(home_parts / wanted_parts)), wanted, common,
-             std::max(1.0F, single(wanted_parts / home_parts)), held, common, 1, 1, 1, 1},
+    return {{Both{std::max(1.0F, single(home_parts / wanted_parts)),
+                  std::max(1.0F, single(wanted_parts / home_parts))},
+             Both{wanted, held}, Both{common, common}},
             {},
             {},
             true};
@@ -442,17 +447,18 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
   if (nests && !even && !shifted_ && !one_is_whole)
     return of_unknown_blocks(home_parts, wanted_parts);
   const Reading forward(wanted, home, even), backward(home, wanted, even);
-  return {{forward.blocks(), forward.needed(), forward.own(), backward.blocks(), backward.needed(),
-           backward.own(), forward.least_blocks(), forward.least_needed(), backward.least_blocks(),
-           backward.least_needed()},
-          forward.near(),
-          backward.near(),
-          wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
-              extent_ % (home_parts * quantum) == 0,
-          {forward.least_blocks_anywhere(), forward.least_needed_anywhere(),
-           backward.least_blocks_anywhere(), backward.least_needed_anywhere()},
-          !shifted_ || one_is_whole,
-          nests && !even ? within() : Along::Located::Exactly};
+  return {
+      {Both{forward.blocks(), backward.blocks()}, Both{forward.needed(), backward.needed()},
+       Both{forward.own(), backward.own()}, Both{forward.least_blocks(), backward.least_blocks()},
+       Both{forward.least_needed(), backward.least_needed()}},
+      forward.near(),
+      backward.near(),
+      wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
+          extent_ % (home_parts * quantum) == 0,
+      {Both{forward.least_needed_anywhere(), backward.least_needed_anywhere()},
+       Both{forward.least_blocks_anywhere(), backward.least_blocks_anywhere()}},
+      !shifted_ || one_is_whole,
+      nests && !even ? within() : Along::Located::Exactly};
 }
 
 /// What is known of nested blocks that are not equally long.
@@ -464,8 +470,11 @@ AxisReading::Along::Located AxisReading::within() const {
 
 AxisReading::Alike AxisReading::alike(int parts, int near_run) {
   const std::vector<Interval>&home = home_blocks(parts), &wanted = wanted_blocks(parts);
-  return {Reading(wanted, home, false).alike(near_run),
-          Reading(home, wanted, false).alike(near_run)};
+  const Reading::Alike forward = Reading(wanted, home, false).alike(near_run),
+                       backward = Reading(home, wanted, false).alike(near_run);
+  return {Both{forward.elements, backward.elements}, Both{forward.messages, backward.messages},
+          Both{forward.own, backward.own}, Both{forward.near, backward.near},
+          Both{forward.near_blocks, backward.near_blocks}};
 }
 
 /// Returns bounds for splits into unequal blocks. The blocks' sizes are known, but not their order.
@@ -474,17 +483,18 @@ AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_par
   const auto shortest = [&](int parts) { return extent_ / parts; };
   const auto longest = [&](int parts) { return (extent_ + parts - 1) / parts; };
   const std::int64_t common = std::min(longest(home_parts), longest(wanted_parts));
-  Along along{{std::max(1.0F, single(home_parts / wanted_parts)), single(shortest(wanted_parts)),
-               single(common), std::max(1.0F, single(wanted_parts / home_parts)),
-               single(shortest(home_parts)), single(common), 1, 1, 1, 1},
+  Along along{{Both{std::max(1.0F, single(home_parts / wanted_parts)),
+                    std::max(1.0F, single(wanted_parts / home_parts))},
+               Both{single(shortest(wanted_parts)), single(shortest(home_parts))},
+               Both{single(common), single(common)}},
               {},
               {},
               false,
               {},
               false,
               within()};
-  along.forward.bounds.fill({1, 1, 0, along.sizes.homes});
-  along.backward.bounds.fill({1, 1, 0, along.sizes.readers});
+  along.forward.bounds.fill({1, 1, 0, forward_of(along.sizes.messages)});
+  along.backward.bounds.fill({1, 1, 0, backward_of(along.sizes.messages)});
   return along;
 }
 

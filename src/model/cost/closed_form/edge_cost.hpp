@@ -42,6 +42,14 @@ struct EdgeRates {
 /// `machine` must outlive the result.
 EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
+/// A number forward and a number backward. Both directions have the same arithmetic, and the search
+/// needs it billions of times. So the compiler does both at once.
+using Both = float __attribute__((vector_size(2 * sizeof(float))));
+inline float forward_of(Both both) { return both[0]; }
+inline float backward_of(Both both) { return both[1]; }
+inline Both at_most(Both a, Both b) { return a < b ? a : b; }
+inline Both at_least(Both a, Both b) { return a < b ? b : a; }
+
 /// The exact cost of the transfers of one micro-batch, in both directions, as they are lowered.
 /// Requires that both ends lie on the same ranks.
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
@@ -53,26 +61,20 @@ Seconds edge_cost_in_messages(const EdgeRates& rates, Distribution home, Needed 
 class AxisReading {
  public:
   AxisReading(const Distribution& home, const Needed& needed, Axis axis);
-  /// Counts along the axis for one rank. Forward, the rank needs `wanted` elements from `homes`
-  /// home blocks. At most `wanted_at_home` of these elements are its own. Backward, it needs `held`
-  /// elements, with repetitions, from `readers` wanted blocks. At most `held_and_wanted` of these
-  /// are its own.
+  /// Counts along the axis for one rank. Forward, the rank needs the elements that it wants, and
+  /// gets messages from the home blocks that hold them. Backward, it needs the elements that it
+  /// holds, with repetitions, and gets messages from the wanted blocks that read them. At most `own`
+  /// of the elements are its own.
   struct Sizes {
-    float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
-    float readers = 1, held = 1, held_and_wanted = 1;  ///< backward
-    /// Each rank that a Choice may take instead has at least these shares of the counts above.
-    float least_homes = 1, least_wanted = 1, least_readers = 1, least_held = 1;
+    Both messages{1, 1}, elements{1, 1}, own{1, 1};
+    /// a rank that is apart has at least these shares of the counts above
+    Both least_messages{1, 1}, least_elements{1, 1};
     Sizes& operator*=(const Sizes& other) {
-      homes *= other.homes;
-      wanted *= other.wanted;
-      wanted_at_home *= other.wanted_at_home;
-      readers *= other.readers;
-      held *= other.held;
-      held_and_wanted *= other.held_and_wanted;
-      least_homes *= other.least_homes;
-      least_wanted *= other.least_wanted;
-      least_readers *= other.least_readers;
-      least_held *= other.least_held;
+      messages *= other.messages;
+      elements *= other.elements;
+      own *= other.own;
+      least_messages *= other.least_messages;
+      least_elements *= other.least_elements;
       return *this;
     }
   };
@@ -87,9 +89,15 @@ class AxisReading {
     };
     /// by Reach; the last bound is for Reach::Share if the halo counts as near
     std::array<Bound, 6> bounds{};
-    /// upper bound of the own elements of a rank that is apart (Choice), as a share of the own
-    /// elements in Sizes
+    /// upper bound of the own elements of a rank that is apart, as a share of the own elements in
+    /// Sizes
     float own_apart = 0;
+  };
+  /// Counts of one rank, relative to those of Sizes.
+  struct Alike {
+    Both elements{1, 1}, messages{1, 1}, own{1, 1};
+    Both near{1, 1};         ///< share of the rank's elements that its innermost group holds
+    Both near_blocks{1, 1};  ///< number of the group's blocks that hold them
   };
   struct Along {
     Sizes sizes;
@@ -97,11 +105,8 @@ class AxisReading {
     /// whether the blocks of each end are equally long and aligned with those of the other end, so
     /// that the shares of a Meeting hold
     bool plain = true;
-    /// The least counts of any rank, as shares of those in `sizes`: at a border of the axis, a rank
-    /// needs less.
-    struct Least {
-      float homes = 1, wanted = 1, readers = 1, held = 1;
-    } least{};
+    /// the least counts of any rank: at a border of the axis, a rank needs less
+    Alike least{};
     bool known = true;  ///< whether the numbers of parts determine where the blocks lie
     /// Whether the places of blocks (home_places()) are the blocks themselves, contain them, or are
     /// unknown.
@@ -111,16 +116,7 @@ class AxisReading {
 
   /// A rank whose blocks at both ends have the same number. If both ends split the axis by the same
   /// digits, all ranks are such, and any of them may be chosen: of uneven blocks, one that needs
-  /// much. Counts are relative to those of Sizes.
-  struct Alike {
-    struct Side {
-      float elements = 1, messages = 1, own = 1;
-      float near = 1;         ///< share of the rank's elements that its innermost group holds
-      float near_blocks = 1;  ///< number of the group's blocks that hold them
-    };
-    Side forward, backward;
-  };
-  /// `near_run`: how many consecutive blocks an innermost group holds.
+  /// much. `near_run`: how many consecutive blocks an innermost group holds.
   Alike alike(int parts, int near_run);
   /// Where a block lies: within an interval, with at least so many elements.
   struct Place {
@@ -146,94 +142,30 @@ class AxisReading {
   std::map<int, std::vector<Interval>> home_blocks_, wanted_blocks_;
 };
 
-/// Chooses the rank that a lower bound describes. Along some axes the rank is apart: its blocks at
-/// both ends have nothing in common.
-class Choice {
- public:
-  /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
-  static constexpr int most_apart = 2;
-  /// `cut`: number of axes whose blocks are not plain. `at_best`: each meeting is an upper bound
-  /// over several ends, so that no single end has more in common.
-  Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
-  /// Returns an upper bound of the common part of both ends along an axis whose blocks are not
-  /// plain. `meeting` is the common part that blocks of equal length would have.
-  Meeting along(Meeting meeting, const AxisReading::Along& blocks);
-  /// Adds an axis along which the rank is apart. Returns false if it cannot be apart along one more
-  /// axis.
-  bool takes_apart(float own_forward, float own_backward);
-  /// Whether the rank may have any block along some axis.
-  bool any_block() const { return apart_ > 0 || at_best_; }
-  /// The share of a rank's greatest possible number of own elements that counts as own. `all`: the
-  /// meetings, multiplied over all axes. What is not near is not own.
-  float own_forward(const Meeting& all) const { return forward_ * common(all, all.near_home); }
-  float own_backward(const Meeting& all) const { return backward_ * common(all, all.near_wanted); }
-
- private:
-  float common(const Meeting& all, float near) const {
-    if (!all.matched) return near > 0 ? 1 : 0;
-    return both_taken() ? 1 : all.common;
-  }
-  bool both_taken() const { return apart_ == most_apart || (at_best_ && cut_ >= most_apart); }
-  int cut_, apart_ = 0;
-  bool at_best_;
-  float forward_ = 1, backward_ = 1;
-};
-
-inline bool Choice::takes_apart(float own_forward, float own_backward) {
-  if (apart_ == most_apart) return false;
-  ++apart_;
-  forward_ *= own_forward;
-  backward_ *= own_backward;
-  return true;
-}
-
-inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) {
-  if (!blocks.known || (at_best_ && cut_ > most_apart)) meeting = unknown;
-  const bool apart =
-      meeting.common == 0 && takes_apart(blocks.forward.own_apart, blocks.backward.own_apart);
-  if (meeting.common == 0 && !apart) meeting = unknown;
-  const auto bound = [&](const AxisReading::Near& near, Reach reach) -> const auto& {
-    const bool halo = reach == Reach::Share && (apart || at_best_);
-    return near.bounds[static_cast<std::size_t>(reach) + halo];
-  };
-  const auto &home = bound(blocks.forward, meeting.home_reach),
-             &wanted = bound(blocks.backward, meeting.wanted_reach);
-  meeting.common = 1;
-  meeting.near_home = std::min(1.0F, std::max(meeting.near_home * home.times, home.floor));
-  meeting.near_homes = meeting.near_homes * home.counted + home.more;
-  meeting.near_wanted = std::min(1.0F, std::max(meeting.near_wanted * wanted.times, wanted.floor));
-  meeting.near_readers = meeting.near_readers * wanted.counted + wanted.more;
-  return meeting;
-}
-
 /// A lower bound of an edge's cost, from the numbers of parts of both ends along each axis. The
 /// places of the digits need not be known yet.
 class EdgePrices {
  public:
   /// What the chosen rank needs, relative to AxisReading::Sizes: AxisReading::Alike multiplied over
   /// the axes that both ends split alike.
-  struct Scale {
-    float elements = 1, messages = 1, own = 1;
-    Scale& operator*=(const AxisReading::Alike::Side& side) {
-      elements *= side.elements;
-      messages *= side.messages;
-      own *= side.own;
+  struct Scales {
+    Both elements{1, 1}, messages{1, 1}, own{1, 1};
+    Scales& operator*=(const AxisReading::Alike& alike) {
+      elements *= alike.elements;
+      messages *= alike.messages;
+      own *= alike.own;
       return *this;
     }
   };
   /// `products`: AxisReading::Sizes multiplied over all axes. `terms`: number of ranks that
   /// contribute to the same block's gradient.
   EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms);
-  /// What the chosen rank needs in each direction.
-  struct Scales {
-    Scale forward{}, backward{};
-  };
   /// How the two ends lie to each other, multiplied over all axes.
   struct Lying {
-    /// as in Meeting; near_wanted and near_readers are also multiplied by the number of terms in
-    /// each innermost group
-    float near_home, near_homes, near_wanted, near_readers;
-    float own_forward, own_backward;  ///< as in Choice
+    /// shares and blocks as in Meeting; backward, also multiplied by the number of terms in each
+    /// innermost group
+    Both near, near_blocks;
+    Both own;  ///< share of the own elements in Sizes that counts as own
     /// whether the rank may have any block along some axis; false if `scales` has the least counts
     bool any_block;
     Scales scales{};
@@ -241,91 +173,74 @@ class EdgePrices {
   float seconds(const EdgeRates& rates, const Lying& lying) const;
   /// The cost if all data come from other innermost groups. No pair of ends with these numbers of
   /// parts has a greater bound, unless both split some axis alike.
-  float most() const { return forward_.chosen.far + backward_.chosen.far; }
-  /// A lower bound over all pairs of ends with these numbers of parts.
-  float least(const EdgeRates& rates) const {
-    return forward_.least_seconds(rates) + backward_.least_seconds(rates);
-  }
+  float most() const { return forward_of(chosen_.far) + backward_of(chosen_.far); }
+  /// A lower bound over all pairs of ends with these numbers of parts: any rank of which as much is
+  /// near as can be. This short form of seconds() matters: it is computed for every pair of kinds.
+  float least(const EdgeRates& rates) const;
 
  private:
-  /// The data that a rank needs, its own included, and how much of these data can be near.
+  /// The data that a rank needs, its own included.
   struct Amount {
-    Amount(const EdgeRates& rates, float all_messages, float all_elements, float own);
-    float far_of(const EdgeRates& rates, const Scale& scale) const {
-      return messages * scale.messages * rates.message + elements * scale.elements * rates.element;
+    Amount(const EdgeRates& rates, Both all_messages, Both all_elements);
+    Both far_of(const EdgeRates& rates, const Scales& scales) const {
+      return messages * scales.messages * rates.message +
+             elements * scales.elements * rates.element;
     }
-    float messages, elements, far, most_near_elements;
+    Both messages, elements, far;
   };
-  struct Direction {
-    float seconds(const EdgeRates& rates, bool any_block, float common, float near_blocks,
-                  float near_elements, const Scale& scale) const;
-    /// seconds() of any rank of which as much is near as can be. This short form of it matters: it
-    /// is computed for every pair of kinds.
-    float least_seconds(const EdgeRates& rates) const;
-    static constexpr float rounding = 1e-4F;
-    Amount chosen, least;  ///< for the chosen rank, and the least for any rank
-    float own;
-  };
-  Direction forward_, backward_;
-  float held_;  ///< elements of one term of the gradient
+  /// The sum over both directions. A rank with one message, and all of it its own, receives nothing.
+  static float sum(Both seconds, Both messages) {
+    constexpr float rounding = 1e-4F;
+    seconds = messages <= 1 + rounding ? Both{} : at_least(seconds, Both{});
+    return forward_of(seconds) + backward_of(seconds);
+  }
+  Amount chosen_, least_;  ///< for the chosen rank, and the least for any rank
+  Both own_;
+  Both one_term_;   ///< elements, of one term of the gradient
+  Both most_near_;  ///< elements
+  Both innermost_;
 };
+
+inline EdgePrices::Amount::Amount(const EdgeRates& rates, Both all_messages, Both all_elements)
+    : messages(all_messages),
+      elements(all_elements),
+      far(messages * rates.message + elements * rates.element) {}
 
 /// The ranks of an innermost group together hold at most `innermost` times the elements that one
 /// rank can own.
-inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, float all_elements,
-                                  float own)
-    : messages(all_messages),
-      elements(all_elements),
-      far(messages * rates.message + elements * rates.element),
-      most_near_elements(static_cast<float>(rates.innermost) * own) {}
-
-[[gnu::always_inline]] inline float EdgePrices::Direction::seconds(const EdgeRates& rates,
-                                                                   bool any_block, float common,
-                                                                   float near_blocks,
-                                                                   float near_elements,
-                                                                   const Scale& scale) const {
-  const Amount& all = any_block ? least : chosen;
-  const float messages = all.messages * scale.messages, elements = all.elements * scale.elements;
-  if (common == 1 && messages <= 1 + rounding) return 0;
-  const float own_elements = std::min(own * common * scale.own, elements),
-              own_messages = common > 0 ? 1.0F : 0.0F,
-              near = std::min({std::max(near_blocks, own_messages), messages,
-                               static_cast<float>(rates.innermost)}),
-              near_all = std::min(
-                  {std::max(own_elements, near_elements), elements, all.most_near_elements});
-  return std::max(0.0F, all.far_of(rates, scale) - near * rates.near_message -
-                            near_all * rates.near_element - own_messages * rates.own_message -
-                            own_elements * rates.own_element);
-}
-
-[[gnu::always_inline]] inline float EdgePrices::Direction::least_seconds(
-    const EdgeRates& rates) const {
-  const float near = std::min(least.messages, static_cast<float>(rates.innermost)),
-              near_all = std::min(least.elements, least.most_near_elements),
-              seconds = least.far - near * rates.near_message - near_all * rates.near_element -
-                        rates.own_message - std::min(own, least.elements) * rates.own_element;
-  return least.messages <= 1 + rounding ? 0 : std::max(0.0F, seconds);
-}
-
 [[gnu::always_inline]] inline EdgePrices::EdgePrices(const EdgeRates& rates,
                                                      const AxisReading::Sizes& of, float terms)
-    : forward_{Amount(rates, of.homes, of.wanted, of.wanted_at_home),
-               Amount(rates, of.homes * of.least_homes, of.wanted * of.least_wanted,
-                      of.wanted_at_home),
-               of.wanted_at_home},
-      backward_{Amount(rates, terms * of.readers, terms * of.held, of.held_and_wanted),
-                Amount(rates, terms * of.readers * of.least_readers,
-                       terms * of.held * of.least_held, of.held_and_wanted),
-                of.held_and_wanted},
-      held_(of.held) {}
+    : chosen_(rates, of.messages * Both{1, terms}, of.elements * Both{1, terms}),
+      least_(rates, chosen_.messages * of.least_messages, chosen_.elements * of.least_elements),
+      own_(of.own),
+      one_term_(of.elements),
+      most_near_(static_cast<float>(rates.innermost) * own_),
+      innermost_(Both{} + static_cast<float>(rates.innermost)) {}
+
+[[gnu::always_inline]] inline float EdgePrices::least(const EdgeRates& rates) const {
+  const Both near = at_most(least_.messages, innermost_),
+             near_all = at_most(least_.elements, most_near_);
+  return sum(least_.far - near * rates.near_message - near_all * rates.near_element -
+                 rates.own_message - at_most(own_, least_.elements) * rates.own_element,
+             least_.messages);
+}
 
 [[gnu::always_inline]] inline float EdgePrices::seconds(const EdgeRates& rates,
                                                         const Lying& lying) const {
-  const Scale &forward = lying.scales.forward, &backward = lying.scales.backward;
-  return forward_.seconds(rates, lying.any_block, lying.own_forward, lying.near_homes,
-                          lying.near_home * forward_.chosen.elements * forward.elements, forward) +
-         backward_.seconds(rates, lying.any_block, lying.own_backward, lying.near_readers,
-                           lying.near_wanted * held_ * backward.elements, backward);
+  const Amount& all = lying.any_block ? least_ : chosen_;
+  const Both messages = all.messages * lying.scales.messages,
+             elements = all.elements * lying.scales.elements,
+             own_elements = at_most(own_ * lying.own * lying.scales.own, elements),
+             own_messages = lying.own > 0 ? Both{1, 1} : Both{},
+             near =
+                 at_most(at_most(at_least(lying.near_blocks, own_messages), messages), innermost_),
+             near_elements = lying.near * one_term_ * lying.scales.elements,
+             near_all =
+                 at_most(at_most(at_least(own_elements, near_elements), elements), most_near_);
+  return sum(all.far_of(rates, lying.scales) - near * rates.near_message -
+                 near_all * rates.near_element - own_messages * rates.own_message -
+                 own_elements * rates.own_element,
+             lying.own == 1 ? messages : Both{2, 2});
 }
 
 }  // namespace stratplan

@@ -26,18 +26,18 @@ struct TensorSplit {
 /// axes, for many pairs of ends. So they lie in vectors.
 struct CommonLanes {
   using Lanes = float __attribute__((vector_size(4 * sizeof(float))));
-  enum : std::uint8_t { near_home, near_homes, near_wanted, near_readers };
-  Lanes near{1, 1, 1, 1};  ///< as in Meeting
-  enum : std::uint8_t { common, own_forward, own_backward, apart };
-  /// Meeting::common; the shares that count as own (Choice); and 2 if the rank is apart along the
-  /// axis, else 1, or 0 unless Meeting::matched
+  /// as in Meeting, forward and backward: shares, and blocks
+  Lanes near{1, 1, 1, 1};
+  enum : std::uint8_t { common = 2, apart };
+  /// The shares that count as own, forward and backward; Meeting::common; and 2 if the rank is apart
+  /// along the axis, else 1, or 0 unless Meeting::matched.
   Lanes own{1, 1, 1, 1};
 
   CommonLanes() = default;
   /// Not apart.
   explicit CommonLanes(const Meeting& of)
-      : near{of.near_home, of.near_homes, of.near_wanted, of.near_readers},
-        own{of.common, 1, 1, of.matched ? 1.0F : 0.0F} {}
+      : near{of.near_home, of.near_wanted, of.near_homes, of.near_readers},
+        own{1, 1, of.common, of.matched ? 1.0F : 0.0F} {}
   CommonLanes& operator*=(const CommonLanes& other) {
     near *= other.near;
     own *= other.own;

@@ -24,7 +24,6 @@ class ClosedEdge::Fixed {
   Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end)
       : edge_(edge),
         other_kinds_(home ? edge.wanted_.kinds : edge.home_.kinds),
-        meetings_(edge.space_.meetings().data()),
         end_(end),
         home_(home) {
     for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
@@ -36,8 +35,8 @@ class ClosedEdge::Fixed {
                                     at(digits) * at(edge.space_.ways(axis))
                  : home ? edge.space_.met_by_home(axis, digits)
                         : edge.space_.met_by_wanted(axis, digits);
-      best_rows_[i] =
-          home ? edge.space_.best_by_home(axis, digits) : edge.space_.best_by_wanted(axis, digits);
+      const std::vector<CommonLanes>& best = home ? table.best_of_home : table.best_of_wanted;
+      best_[i] = best.data() + at(digits) * (best.size() / at(edge.space_.ways(axis)));
     }
   }
 
@@ -58,34 +57,26 @@ class ClosedEdge::Fixed {
 
   /// A lower bound of seconds() over all other ends of this kind.
   double least(const EdgePrices& prices, int other_kind) const {
-    Choice choice(edge_.cut_, true);
-    const int terms_inside =
-        home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
-              : end_.terms_inside;
-    Meeting all = terms(terms_inside);
+    const int terms = other_kinds_[at(other_kind)].terms;
+    CommonLanes all = of_terms(home_ ? std::min(terms, edge_.rates_.innermost) : end_.terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
-      const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
-      Meeting best = meetings_[best_rows_[i][place]];
-      if (!best.matched) best = unknown;
-      const AxisReading::Along& of_kinds = blocks(table, other_kind);
-      all *= of_kinds.plain ? best : choice.along(best, of_kinds);
+      all *= best_[i][(home_ ? table.wanted_column : table.home_line)[at(other_kind)]];
     }
-    return seconds(prices, lying(all, choice, {}));
+    const float common = edge_.cut_ < most_apart ? all.own[CommonLanes::common] : 1;
+    return seconds(prices, all, Both{common, common}, true, {});
   }
 
  private:
   /// CommonLanes::apart, of the most axes along which a rank can be apart.
-  static constexpr float most_apart = 1 << Choice::most_apart;
+  static constexpr float apart_most = 1 << most_apart;
 
   /// A lower bound that ignores what is not matched (Meeting::matched). Sets the bits of the tables
   /// where it did.
   [[gnu::always_inline]] double seconds_if_matched(const EdgePrices& prices,
                                                    const EndSpace::End& other,
                                                    unsigned& alone) const {
-    const auto inside = static_cast<float>(home_ ? other.terms_inside : end_.terms_inside);
-    CommonLanes all;
-    all.near = CommonLanes::Lanes{1, 1, inside, inside};
+    CommonLanes all = of_terms(home_ ? other.terms_inside : end_.terms_inside);
     EdgePrices::Scales scales;
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
@@ -94,73 +85,59 @@ class ClosedEdge::Fixed {
       const float apart = lanes->own[CommonLanes::apart];
       if (apart != 1) [[unlikely]] {
         if (apart == 0) alone |= 1U << i;
-        if (apart == 0 || all.own[CommonLanes::apart] == most_apart)
+        if (apart == 0 || all.own[CommonLanes::apart] == apart_most)
           lanes = &table.unknown_lanes[pair_of(table, other.kind)];
       }
       all *= *lanes;
       if (table.plain) continue;
-      const AxisReading::Alike& alike = table.met[number].alike;
-      scales.forward *= alike.forward;
-      scales.backward *= alike.backward;
+      scales *= table.met[number].alike;
     }
     const float apart = all.own[CommonLanes::apart],
-                common = apart == most_apart ? 1 : all.own[CommonLanes::common];
-    return seconds(prices, {.near_home = all.near[CommonLanes::near_home],
-                            .near_homes = all.near[CommonLanes::near_homes],
-                            .near_wanted = all.near[CommonLanes::near_wanted],
-                            .near_readers = all.near[CommonLanes::near_readers],
-                            .own_forward = all.own[CommonLanes::own_forward] * common,
-                            .own_backward = all.own[CommonLanes::own_backward] * common,
-                            .any_block = apart > 1,
-                            .scales = scales});
+                common = apart == apart_most ? 1 : all.own[CommonLanes::common];
+    return seconds(prices, all, Both{common, common}, apart > 1, scales);
   }
 
   /// A lower bound that describes a rank which was looked for along one table. Along other axes, it
   /// may have any block.
   [[gnu::noinline]] double seconds_along(std::size_t alone, const EdgePrices& prices,
                                          const EndSpace::End& other) const {
-    Choice choice(edge_.cut_, false);
-    const int terms_inside = home_ ? other.terms_inside : end_.terms_inside;
-    Meeting all = terms(terms_inside);
-    all.matched = false;
+    CommonLanes all = of_terms(home_ ? other.terms_inside : end_.terms_inside);
     EdgePrices::Scales scales;
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
-      const std::uint16_t number = rows_[i][other.digits[table.axis]];
-      const AxisReading::Along& along = blocks(table, other.kind);
-      if (along.plain || i == alone) {
-        const Meeting& meeting = table.plain ? meetings_[number] : table.met[number].meeting;
-        all *= meeting.matched || i == alone ? meeting : unknown;
-      } else {
-        all *= choice.along(unknown, along);
-      }
-      if (i == alone && !table.plain && table.met[number].apart)
-        choice.takes_apart(table.met[number].own_forward, table.met[number].own_backward);
-      scales.forward *= AxisReading::Alike::Side{along.least.wanted, along.least.homes};
-      scales.backward *= AxisReading::Alike::Side{along.least.held, along.least.readers};
+      const CommonLanes& met = lanes_[i][rows_[i][other.digits[table.axis]]];
+      const std::size_t pair = pair_of(table, other.kind);
+      const AxisReading::Along& along = table.along[pair];
+      const bool known = i == alone || (along.plain && met.own[CommonLanes::apart] != 0);
+      all *= known ? met : table.unknown_lanes[pair];
+      scales *= along.least;
     }
-    return seconds(prices, lying(all, choice, scales));
+    const Both own = first_two(all.near) > 0 ? Both{1, 1} : Both{};
+    return seconds(prices, all, own, false, scales);
   }
 
-  [[gnu::always_inline]] double seconds(const EdgePrices& prices,
-                                        const EdgePrices::Lying& lying) const {
-    return prices.seconds(edge_.rates_, lying) * edge_.passes_;
+  static Both first_two(CommonLanes::Lanes lanes) {
+    return __builtin_shufflevector(lanes, lanes, 0, 1);
   }
-  static EdgePrices::Lying lying(const Meeting& all, const Choice& choice,
-                                 const EdgePrices::Scales& scales) {
-    return {all.near_home,
-            all.near_homes,
-            all.near_wanted,
-            all.near_readers,
-            choice.own_forward(all),
-            choice.own_backward(all),
-            choice.any_block() && all.matched,
-            scales};
+  static Both last_two(CommonLanes::Lanes lanes) {
+    return __builtin_shufflevector(lanes, lanes, 2, 3);
   }
-  static Meeting terms(int inside) {
-    Meeting meeting;
-    meeting.near_wanted = meeting.near_readers = static_cast<float>(inside);
-    return meeting;
+  /// `own`: the part of the shares in `all` that counts as own.
+  [[gnu::always_inline]] double seconds(const EdgePrices& prices, const CommonLanes& all, Both own,
+                                        bool any_block, const EdgePrices::Scales& scales) const {
+    return prices.seconds(edge_.rates_, {.near = first_two(all.near),
+                                         .near_blocks = last_two(all.near),
+                                         .own = first_two(all.own) * own,
+                                         .any_block = any_block,
+                                         .scales = scales}) *
+           edge_.passes_;
+  }
+  /// `inside`: the number of terms in an innermost group.
+  static CommonLanes of_terms(int inside) {
+    CommonLanes lanes;
+    const auto terms = static_cast<float>(inside);
+    lanes.near = CommonLanes::Lanes{1, terms, 1, terms};
+    return lanes;
   }
   /// The index of both kinds in `sizes`, and in what has the same order.
   std::size_t pair_of(const Table& table, int other_kind) const {
@@ -168,17 +145,13 @@ class ClosedEdge::Fixed {
               wanted_kind = home_ ? other_kind : end_.kind;
     return table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)];
   }
-  const AxisReading::Along& blocks(const Table& table, int other_kind) const {
-    return table.along[pair_of(table, other_kind)];
-  }
 
   const ClosedEdge& edge_;
   const std::vector<EndSpace::Kind>& other_kinds_;
-  const Meeting* meetings_;
   const EndSpace::End& end_;
   bool home_;
-  std::array<const std::uint16_t*, axis_count> rows_{}, best_rows_{};
-  std::array<const CommonLanes*, axis_count> lanes_{};
+  std::array<const std::uint16_t*, axis_count> rows_{};
+  std::array<const CommonLanes*, axis_count> lanes_{}, best_{};
 };
 
 }  // namespace stratplan

@@ -77,32 +77,43 @@ std::vector<AxisBlocks::Count> overlaps(std::span<const AxisReading::Place> bloc
 }
 
 AxisBlocks::Count AxisBlocks::read_by(int wanted_block) const {
-  if (home.empty()) return {sizes.wanted, sizes.homes};
+  if (home.empty()) return {forward_of(sizes.elements), forward_of(sizes.messages)};
   return exact ? reads[at(wanted_block)] : at_least(wanted, wanted_block, home);
 }
 
 AxisBlocks::Count AxisBlocks::written_to(int home_block) const {
-  if (home.empty()) return {sizes.held, sizes.readers};
+  if (home.empty()) return {backward_of(sizes.elements), backward_of(sizes.messages)};
   return exact ? writes[at(home_block)] : at_least(home, home_block, wanted);
 }
 
-float AxisBlocks::common(int home_block, int wanted_block) const {
+float AxisBlocks::common(std::uint16_t home_block, std::uint16_t wanted_block) const {
   if (!home.empty())
     return static_cast<float>(
-        intersect(home[at(home_block)].within, wanted[at(wanted_block)].within).size());
-  const bool nested = home_parts >= wanted_parts
-                          ? home_block / (home_parts / wanted_parts) == wanted_block
-                          : wanted_block / (wanted_parts / home_parts) == home_block;
-  return nested ? sizes.wanted_at_home : 0;
+        intersect(home[home_block].within, wanted[wanted_block].within).size());
+  return nesting.nested(home_block, wanted_block) ? forward_of(sizes.own) : 0;
 }
+
+namespace {
+
+/// The elements that one rank holds and another one wants, by their places in Witnesses::blocks().
+float common(const WitnessedEdge& edge, float elements, std::size_t holder, std::size_t reader) {
+  for (const AxisBlocks& axis : edge.axes) {
+    elements *= axis.common(axis.of_home[holder], axis.of_wanted[reader]);
+    if (elements == 0) break;
+  }
+  return elements;
+}
+
+}  // namespace
 
 float slowest_witness(const Witnesses& witnesses, const WitnessedEdge& edge, const EdgeRates& rates,
                       float enough) {
-  float forward = 0, backward = 0;
+  float read_seconds = 0, sum_seconds = 0;
   for (int witness = 0; witness < witnesses.count(); ++witness) {
     const std::size_t group = at(witness * witnesses.near()),
                       self = group + at(witnesses.place(witness));
-    Received reads{{edge.whole.wanted, 1}}, sums{{edge.whole.held * edge.terms, edge.terms}};
+    Received reads{{forward_of(edge.whole.elements), 1}},
+        sums{{backward_of(edge.whole.elements) * edge.terms, edge.terms}};
     for (const AxisBlocks& axis : edge.axes) {
       const AxisBlocks::Count read = axis.read_by(axis.of_wanted[self]),
                               written = axis.written_to(axis.of_home[self]);
@@ -115,22 +126,20 @@ float slowest_witness(const Witnesses& witnesses, const WitnessedEdge& edge, con
       const std::size_t other = group + at(mate);
       const bool own = other == self, holds = (edge.home_copies >> mate & 1U) != 0,
                  reader = (edge.wanted_copies >> mate & 1U) != 0;
-      float held = edge.whole.wanted_at_home, written = edge.whole.held_and_wanted;
-      for (const AxisBlocks& axis : edge.axes) {
-        if (own || holds) held *= axis.common(axis.of_home[other], axis.of_wanted[self]);
-        if (own || reader) written *= axis.common(axis.of_home[self], axis.of_wanted[other]);
-      }
+      const float held = own || holds ? common(edge, forward_of(edge.whole.own), other, self) : 0,
+                  written =
+                      own || reader ? common(edge, backward_of(edge.whole.own), self, other) : 0;
       if (holds) reads.add_near(held, 1);
       if (reader) sums.add_near(written, edge.terms_inside);
       if (!own) continue;
       reads.own = {held, held > 0 ? 1.0F : 0.0F};
       sums.own = {written, written > 0 ? 1.0F : 0.0F};
     }
-    forward = std::max(forward, reads.seconds(rates));
-    backward = std::max(backward, sums.seconds(rates));
-    if (forward + backward >= enough) break;
+    read_seconds = std::max(read_seconds, reads.seconds(rates));
+    sum_seconds = std::max(sum_seconds, sums.seconds(rates));
+    if (read_seconds + sum_seconds >= enough) break;
   }
-  return forward + backward;
+  return read_seconds + sum_seconds;
 }
 
 }  // namespace stratplan

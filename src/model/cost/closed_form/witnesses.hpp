@@ -30,6 +30,28 @@ class Witnesses {
   std::vector<int> first_of_group_, places_;
 };
 
+/// How plain blocks nest: each of the fewer blocks contains as many of the others.
+class Nesting {
+ public:
+  Nesting(int home_parts, int wanted_parts)
+      : homes_finer_(home_parts >= wanted_parts),
+        reciprocal_(one / static_cast<std::uint64_t>(homes_finer_ ? home_parts / wanted_parts
+                                                                  : wanted_parts / home_parts) +
+                    1) {}
+  bool nested(std::uint16_t home_block, std::uint16_t wanted_block) const {
+    const std::uint64_t finer = homes_finer_ ? home_block : wanted_block,
+                        coarser = homes_finer_ ? wanted_block : home_block;
+    return finer * reciprocal_ / one == coarser;
+  }
+
+ private:
+  /// A multiplication is several times as fast as a division. For numbers below 65,536 it rounds
+  /// down to the same quotient.
+  static constexpr std::uint64_t one = std::uint64_t{1} << 32U;
+  bool homes_finer_;
+  std::uint64_t reciprocal_;
+};
+
 /// The blocks of both ends along one axis.
 struct AxisBlocks {
   /// AxisReading::home_places() and wanted_places(); empty if the blocks are plain
@@ -40,13 +62,13 @@ struct AxisBlocks {
   };
   /// if the places are exact, overlaps() of the wanted blocks, and of the home blocks
   std::span<const Count> reads, writes;
-  AxisReading::Sizes sizes;  ///< of plain blocks
-  int home_parts = 1, wanted_parts = 1;
+  AxisReading::Sizes sizes;                                      ///< of plain blocks
+  Nesting nesting{1, 1};                                         ///< of plain blocks
   const std::uint16_t *of_home = nullptr, *of_wanted = nullptr;  ///< Witnesses::blocks()
 
   Count read_by(int wanted_block) const;   ///< what it reads, and from how many home blocks
   Count written_to(int home_block) const;  ///< what readers add to it, and how many do
-  float common(int home_block, int wanted_block) const;
+  float common(std::uint16_t home_block, std::uint16_t wanted_block) const;
 };
 
 /// By block: the elements of `others` that lie in it, with repetitions, and the number of others
