@@ -147,7 +147,7 @@ class BranchAndBound {
     if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few, 2);
     const double ignored_from = limit();
     bound();
-    // If the search stops before the end of the first pass, this is all that is known.
+    // If the search stops early in the first pass, this may be all that is known.
     best_.lower_bound = std::max(best_.lower_bound, least_nodes());
     if (found_ && (best_.gap() <= options_.tolerance || stops())) return best_;
     const double left_out = choose(options_.most_candidates, chosen_);
@@ -213,6 +213,8 @@ class BranchAndBound {
     for (int pass = 0; pass < most_passes; ++pass) {
       const double bound_before = best_.lower_bound, cost_before = best_.cost;
       dual.ascend();
+      best_.lower_bound = std::max(best_.lower_bound, dual.bound());
+      if (found_ && best_.gap() <= rounding) break;
       dual.descend();
       best_.lower_bound = std::max(best_.lower_bound, dual.bound());
       if (stops()) break;

@@ -204,11 +204,26 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
     lend(besides_[at(beside)], upward, 1.0 / static_cast<double>(besides.size() + 1));
 }
 
+/// Raises the bound by what the first ascent knows once it has reached the node at this place of
+/// `order_`. Messages to nodes that it has not reached are not counted yet.
+void DualBound::count_reached(std::size_t place) {
+  double sum = 0;
+  std::vector<bool> reached(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const int node = order_[i], parent = parent_[at(node)];
+    reached[at(node)] = i >= place;
+    if (!reached[at(node)]) sum += least_of(own_[at(node)]);
+    if (reached[at(node)] && (parent < 0 || !reached[at(parent)]))
+      sum += least_of(below_[at(node)]);
+  }
+  bound_ = std::max(bound_, std::min(limit_, sum));
+}
+
 void DualBound::ascend() {
   rough_ = descents_ == 0 || (descents_ == 1 && bound_ < limit_ * (1 - far));
-  for (auto place = order_.rbegin(); place != order_.rend(); ++place) {
+  for (std::size_t place = order_.size(); place-- > 0;) {
     if (stops()) return;
-    const int node = *place;
+    const int node = order_[place];
     gather(node);
     settle(node);
     if (descents_ > 0) lend_all(besides_of_high_[at(node)], true);
@@ -216,6 +231,7 @@ void DualBound::ascend() {
     if (const int parent = parent_[at(node)]; parent >= 0)
       to_parent_[at(node)] =
           through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without(node)));
+    if (descents_ == 0) count_reached(place);
   }
 }
 

@@ -43,7 +43,7 @@ class DualBound {
   /// is lower already.
   void lower_limit(double limit) { limit_ = std::min(limit_, limit); }
   /// One ascent, from the leaves to the roots, and one descent make a pass. The members below
-  /// require at least one pass.
+  /// require at least one pass, except for bound(): the first ascent raises it from node to node.
   void ascend();
   void descend();
 
@@ -76,6 +76,7 @@ class DualBound {
   void settle(int node);
   void lend(Beside& beside, bool upward, double share);
   void lend_all(const std::vector<int>& besides, bool upward);
+  void count_reached(std::size_t place);
   Costs room(int node, const Costs& costs) const;
 
   const LargeTable& table_;

@@ -128,6 +128,28 @@ RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
   }
 }
 
+/// Wherever a search is stopped, it knows a bound: at least the nodes' least costs once the ascent
+/// has begun, and the more the later.
+RC_GTEST_PROP(DualBound, GrowsFromNodeToNodeOfTheFirstPass, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 4);
+  const Widened table(dense);
+  const double optimum = search_exhaustively(dense)->cost.value;
+  double before = 0;
+  for (int most_asked = 0; most_asked <= 2 * dense.nodes() + 1; ++most_asked) {
+    int asked = 0;
+    DualBound dual(table, 1e9, [&] { return ++asked > most_asked; });
+    dual.ascend();
+    dual.descend();
+    RC_ASSERT(dual.bound() <= optimum + 1e-9);
+    RC_ASSERT(dual.bound() >= before - 1e-9);
+    before = dual.bound();
+  }
+  double least_nodes = 0;
+  for (int node = 0; node < table.nodes(); ++node)
+    least_nodes += std::ranges::min(table.node_costs(node));
+  RC_ASSERT(before >= least_nodes - 1e-9);
+}
+
 /// Two branches rejoin. If one branch lends to the last node, the other branch must not count the
 /// loan again.
 TEST(DualBound, CountsNoLoanTwice) {
