@@ -64,7 +64,7 @@ class ClosedEdge::Fixed {
       all *= best_[i][(home_ ? table.wanted_column : table.home_line)[at(other_kind)]];
     }
     const float common = edge_.cut_ < most_apart ? all.own[CommonLanes::common] : 1;
-    return seconds(prices, all, Both{common, common}, true, {});
+    return seconds(prices, all, BothWays{common, common}, true, {});
   }
 
  private:
@@ -94,7 +94,7 @@ class ClosedEdge::Fixed {
     }
     const float apart = all.own[CommonLanes::apart],
                 common = apart == apart_most ? 1 : all.own[CommonLanes::common];
-    return seconds(prices, all, Both{common, common}, apart > 1, scales);
+    return seconds(prices, all, BothWays{common, common}, apart > 1, scales);
   }
 
   /// A lower bound that describes a rank which was looked for along one table. Along other axes, it
@@ -112,19 +112,20 @@ class ClosedEdge::Fixed {
       all *= known ? met : table.unknown_lanes[pair];
       scales *= along.least;
     }
-    const Both own = first_two(all.near) > 0 ? Both{1, 1} : Both{};
+    const BothWays own = first_two(all.near) > 0 ? BothWays{1, 1} : BothWays{};
     return seconds(prices, all, own, false, scales);
   }
 
-  static Both first_two(CommonLanes::Lanes lanes) {
+  static BothWays first_two(CommonLanes::Lanes lanes) {
     return __builtin_shufflevector(lanes, lanes, 0, 1);
   }
-  static Both last_two(CommonLanes::Lanes lanes) {
+  static BothWays last_two(CommonLanes::Lanes lanes) {
     return __builtin_shufflevector(lanes, lanes, 2, 3);
   }
   /// `own`: the part of the shares in `all` that counts as own.
-  [[gnu::always_inline]] double seconds(const EdgePrices& prices, const CommonLanes& all, Both own,
-                                        bool any_block, const EdgePrices::Scales& scales) const {
+  [[gnu::always_inline]] double seconds(const EdgePrices& prices, const CommonLanes& all,
+                                        BothWays own, bool any_block,
+                                        const EdgePrices::Scales& scales) const {
     return prices.seconds(edge_.rates_, {.near = first_two(all.near),
                                          .near_blocks = last_two(all.near),
                                          .own = first_two(all.own) * own,
