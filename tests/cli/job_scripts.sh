@@ -41,5 +41,16 @@ for system in slurm lsf flux; do
 done
 # A job is for the network as the options make it.
 expect 0 "the network's kernels" sp profile resnet18 -b 64 --input-size 64,64 --statistics local --freeze 'conv1*' --optimizer adam --job slurm -o cluster.json
-check "all options are passed on" grep -qF -- "profile resnet18 --batch 64 --input-size 64,64 --statistics local --freeze 'conv1*' --optimizer adam --precision fp32 --links" "$scratch/stdout"
+check "all options of the network are passed on" grep -qF -- "profile resnet18 --batch 64 --input-size 64,64 --statistics local --freeze 'conv1*' --optimizer adam --precision fp32 --links" "$scratch/stdout"
+expect 0 "" sp profile --job slurm --cluster-nodes 16 --largest 1MiB --name 'my cluster' -o cluster.json
+check "and those of the cluster" grep -qF -- "profile --cluster-nodes 16 --largest 1MiB --name 'my cluster' --links" "$scratch/stdout"
+
+# Options that would change nothing are refused.
+for option in "--nodes 4" "--minutes 5"; do
+  expect 2 "^stratplan: ${option% *} goes with --job" sp profile tiny -n 2 $option
+done
+for option in "--ranks-per-node 2" "--cluster-nodes 8" "--largest 1MiB"; do
+  expect 2 "^stratplan: ${option% *} goes with --job or --links" sp profile tiny -n 2 $option
+done
+expect 2 "^stratplan: --ranks does not go with --job or --links" sp profile tiny -n 2 --job slurm -o cluster.json
 finish

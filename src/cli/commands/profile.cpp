@@ -170,6 +170,7 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
                });
   }
   if (options.cluster_nodes > 0) machine.levels.front().ranks = options.cluster_nodes;
+  if (!options.name.empty()) machine.name = options.name;
   if (communicator.rank() == 0) {
     write_document(options.output, "machine", to_json(machine));
     if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
@@ -193,9 +194,12 @@ void write_job(const ProfileOptions& options, const CommandLine& command_line) {
     job.arguments = options.network.words();
     job.arguments.insert(job.arguments.end(), {"--precision", options.precision.activations});
   }
-  if (options.cluster_nodes > 0)
-    job.arguments.insert(job.arguments.end(),
-                         {"--cluster-nodes", std::to_string(options.cluster_nodes)});
+  const auto pass_on = [&](const char* option, const std::string& value) {
+    job.arguments.insert(job.arguments.end(), {option, value});
+  };
+  if (options.cluster_nodes > 0) pass_on("--cluster-nodes", std::to_string(options.cluster_nodes));
+  if (options.largest != ProfileOptions().largest) pass_on("--largest", options.largest);
+  if (!options.name.empty()) pass_on("--name", options.name);
   const Seconds limit{60.0 * job.minutes};
   Console().note(
       fmt::format("the links take {}{}; the job's limit of {} allows {:.2g} node hours",
@@ -203,6 +207,20 @@ void write_job(const ProfileOptions& options, const CommandLine& command_line) {
                   kernels_too ? ", and the network's kernels about as much" : "", duration(limit),
                   job.nodes * limit.value / 3600));
   fmt::print("{}", job_script(job));
+}
+
+/// Refuses options that would change nothing.
+void check_use(const CLI::App& command) {
+  const auto given = [&](const char* option) { return command.count(option) > 0; };
+  const bool job = given("--job"), links = job || given("--links");
+  for (const char* option : {"--nodes", "--minutes"})
+    if (given(option) && !job) throw UsageError(fmt::format("{} goes with --job", option));
+  for (const char* option : {"--ranks-per-node", "--cluster-nodes", "--largest"})
+    if (given(option) && !links)
+      throw UsageError(fmt::format("{} goes with --job or --links", option));
+  for (const char* option : {"--ranks", "--software"})
+    if (given(option) && links)
+      throw UsageError(fmt::format("{} does not go with --job or --links", option));
 }
 
 void profile(const ProfileOptions& options, const CommandLine& command_line) {
@@ -288,7 +306,8 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
       "under mpirun or srun");
   command
       ->add_option("--largest", options->largest,
-                   "with --links: the most data that a rank sends in one measured operation")
+                   "with --job and --links: the most data that a rank sends in one measured "
+                   "operation")
       ->capture_default_str();
   command->footer(
       "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 "
@@ -299,7 +318,10 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
       "  stratplan profile resnet50 -b 1024 --job slurm --nodes 2 --ranks-per-node 4 "
       "--cluster-nodes 128 -o cluster.json > profile.sh\n"
       "  mpirun -n 4 stratplan profile --links --ranks-per-node 2 -o links.json");
-  command->callback([options, &command_line] { profile(*options, command_line); });
+  command->callback([options, command, &command_line] {
+    check_use(*command);
+    profile(*options, command_line);
+  });
 }
 
 }  // namespace stratplan
