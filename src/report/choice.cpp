@@ -1,6 +1,6 @@
 #include "report/choice.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,12 +36,17 @@ const Considered& find(const PlanningResult& result, const std::string& name) {
 
 /// The network and the job, as the commands that measure take them.
 std::string job(const Plan& plan) {
+  const NetworkOverrides& overrides = plan.overrides;
+  std::string words = fmt::format("{} -n {} -b {}", shell_word(plan.network_source),
+                                  plan.ranks_offered, overrides.batch.value_or(1));
+  if (!overrides.input_size.empty())
+    words += fmt::format(" --input-size {}", fmt::join(overrides.input_size, ","));
+  if (!overrides.statistics.empty()) words += " --statistics " + overrides.statistics;
+  for (const std::string& pattern : overrides.freeze) words += " --freeze " + shell_word(pattern);
   const DataType type = plan.execution.precision.activations;
-  return fmt::format("{} -n {} -b {}{}", shell_word(plan.network_source), plan.ranks_offered,
-                     plan.overrides.batch.value_or(1),
-                     type == DataType::BF16  ? " --precision bf16"
-                     : type == DataType::F16 ? " --precision fp16"
-                                             : "");
+  if (type == DataType::BF16) words += " --precision bf16";
+  if (type == DataType::F16) words += " --precision fp16";
+  return words;
 }
 
 }  // namespace

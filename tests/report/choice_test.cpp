@@ -61,6 +61,17 @@ TEST(TieText, NamesThePlansAndWhatWouldDecide) {
   }
 }
 
+TEST(TieText, ItsCommandChangesTheNetworkAsThePlanDoes) {
+  PlanningResult result = tied(ErrorKind::Kernel);
+  result.recommended.overrides.input_size = {64, 96};
+  result.recommended.overrides.statistics = "local";
+  result.recommended.overrides.freeze = {"conv*"};
+  result.recommended.execution.precision.activations = DataType::BF16;
+  EXPECT_THAT(tie_text(result, test::small_machine()),
+              HasSubstr("stratplan profile 'my net.json' -n 8 -b 32 --input-size 64,96 "
+                        "--statistics local --freeze 'conv*' --precision bf16\n"));
+}
+
 TEST(TieText, SaysNothingOfWhatNoMeasurementDecides) {
   EXPECT_EQ(tie_text({}, test::small_machine()), "");
   EXPECT_THAT(tie_text(tied({}), test::small_machine()), Not(HasSubstr("to decide")));
