@@ -358,10 +358,10 @@ MachineProfile read_machine_aloud(const std::string& stated, Plan& plan,
   const auto named = [](const std::string& name) {
     return name == "local" ? this_machine() : name;
   };
-  if (!plan.machine_name.empty() && named(plan.machine_name) != named(machine.name))
+  if (!plan.machine_name.empty() && named(plan.machine_name) != named(machine.full_name()))
     note(fmt::format(
         "this plan was made for {}, and is priced for {}; --machine chooses another machine",
-        plan.machine_name, machine.name));
+        plan.machine_name, machine.full_name()));
   return machine;
 }
 

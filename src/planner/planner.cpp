@@ -272,7 +272,7 @@ class Planning {
     plan.overrides.batch = network_.batch;
     plan.overrides.training = training;
     plan.ranks_offered = ranks_;
-    plan.machine_name = machine_.name;
+    plan.machine_name = machine_.full_name();
     plan.machine_fingerprint = fingerprint_;
     plan.software = machine_.software.name;
     return plan;

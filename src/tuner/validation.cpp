@@ -75,7 +75,7 @@ Plan planned_on(const ValidationCase& one, const Network& network, const Machine
   check_decompositions(machine.software, chosen);
   chosen.execution = options.execution;
   chosen.ranks_offered = one.ranks;
-  chosen.machine_name = machine.name;
+  chosen.machine_name = machine.full_name();
   chosen.machine_fingerprint = machine.fingerprint();
   chosen.software = machine.software.name;
   chosen.prediction = choose_execution(chosen, network, machine, {});

@@ -54,6 +54,15 @@ expect 3 "half\.json" sp run "$scratch/half.json"
 sed 's/{/{"frobnicate": 1, /' "$scratch/hand.json" >"$scratch/unknown.json"
 expect 3 "unknown|frobnicate" sp predict - <"$scratch/unknown.json"
 
+# A plan is priced for the arithmetic that it was made for.
+expect 0 "" sp plan resnet18 -n 2 -b 32 -m dgx-a100:tf32 --uniform N2 -o "$scratch/tf32.json"
+expect 0 "" sp predict "$scratch/tf32.json" -m dgx-a100:tf32
+grep "^step" "$scratch/stdout" >"$scratch/stated"
+expect 0 "" sp predict "$scratch/tf32.json"
+check "without --machine, too" cmp -s "$scratch/stated" <(grep "^step" "$scratch/stdout")
+expect 0 "made for dgx-a100:tf32, and is priced for dgx-a100;" sp predict "$scratch/tf32.json" -m dgx-a100
+check "and else it is told" test "$(grep -c "^step" "$scratch/stdout")" = 1
+
 # On a machine with several transports between devices, the plan says which transfer uses which.
 # Processors have one transport, and the plan runs there all the same.
 table='[{"bytes": 4, "median_seconds": 1e-6, "choice": "mpi", "others": {"nccl": 2e-5}}, {"bytes": 1024, "median_seconds": 2e-5, "choice": "nccl"}]'

@@ -75,7 +75,7 @@ Plan uniform(const PlanOptions& options, const PlanningOptions& planning, const 
   plan.overrides = options.network.overrides();
   plan.overrides.batch = network.batch;
   plan.ranks_offered = options.ranks;
-  plan.machine_name = machine.name;
+  plan.machine_name = machine.full_name();
   plan.machine_fingerprint = machine.fingerprint();
   plan.software = machine.software.name;
   if (!can_run(machine.software, wanted.grid))

@@ -154,6 +154,10 @@ MachineProfile read_stored(const std::string& source, int ranks, int threads_per
 
 }  // namespace
 
+std::string MachineProfile::full_name() const {
+  return selected_math ? fmt::format("{}:{}", name, name_of(*selected_math)) : name;
+}
+
 std::string without_arithmetic(const std::string& source) { return parse(source).source; }
 
 MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank,
@@ -169,6 +173,7 @@ MachineProfile read_machine(const std::string& text, int ranks, int threads_per_
                      fmt::format("no {} rate is stated for the device of {}", name_of(*wanted.math),
                                  machine.name));
   machine.device.math = *wanted.math;
+  machine.selected_math = wanted.math;
   return machine;
 }
 

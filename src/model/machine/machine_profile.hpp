@@ -173,6 +173,8 @@ struct MachineProfile {
   /// how the job reads its samples; nothing: predictions leave out the time of reading. No part of
   /// machine.json.
   std::optional<InputPipeline> input{};
+  /// the arithmetic that the source's suffix selected (read_machine()); no part of machine.json
+  std::optional<Math> selected_math{};
   Provenance provenance;
   /// Returns the scratch memory of an unmeasured kernel, as reported by the implementation that
   /// would run. The function is empty if no such implementation is available here. Unmeasured
@@ -181,6 +183,9 @@ struct MachineProfile {
 
   /// Factor on measured and estimated kernel times: the drift's ratio if the drift is even, else 1.
   double drift_factor() const { return drift && drift->even ? drift->ratio : 1; }
+  /// The name with the suffix of the selected arithmetic, for example "lassen:fp16". Plans name
+  /// their machine so.
+  std::string full_name() const;
   /// Whether ranks compute on GPUs, to which the host issues ops ahead of time.
   bool on_gpus() const;
   /// Whether steps that the user measured gave the constants of the software on this machine.

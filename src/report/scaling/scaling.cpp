@@ -69,7 +69,7 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
   const Network network = read_network(request.source, overrides);
   const MachineProfile machine = request.machine(ranks);
   scaling.network = network.name;
-  scaling.machine = machine.name;
+  scaling.machine = machine.full_name();
   ScalingPoint best{.plan = "best", .ranks = ranks, .batch = network.batch};
   try {
     const PlanningResult result = plan(network, request.source, ranks, machine,
