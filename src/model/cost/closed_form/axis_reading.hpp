@@ -24,8 +24,8 @@ class AxisReading {
   AxisReading(const Distribution& home, const Needed& needed, Axis axis);
   /// Counts along the axis for one rank. Forward, the rank needs the elements that it wants, and
   /// gets messages from the home blocks that hold them. Backward, it needs the elements that it
-  /// holds, with repetitions, and gets messages from the wanted blocks that read them. At most `own`
-  /// of the elements are its own.
+  /// holds, with repetitions, and gets messages from the wanted blocks that read them. At most
+  /// `own` of the elements are its own.
   struct Sizes {
     BothWays messages{1, 1}, elements{1, 1}, own{1, 1};
     /// a rank that is apart has at least these shares of the counts above

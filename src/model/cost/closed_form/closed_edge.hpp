@@ -59,7 +59,8 @@ class ClosedEdge {
     /// of a rank of which nothing is known along the axis; same order as `sizes`
     std::vector<CommonLanes> unknown_lanes;
     /// The most that the end in the vector's name can have in common with any other end of a number
-    /// of parts. By its digits, then by line or column of that number. CommonLanes::apart is unused.
+    /// of parts. By its digits, then by line or column of that number. CommonLanes::apart is
+    /// unused.
     std::vector<CommonLanes> best_of_home, best_of_wanted;
     /// by number of parts, in the order of rows and of columns; filled only if `plain` is false
     std::vector<std::vector<AxisReading::Place>> home_places, wanted_places;

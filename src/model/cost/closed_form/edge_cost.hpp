@@ -89,7 +89,8 @@ class EdgePrices {
     }
     BothWays messages, elements, far;
   };
-  /// The sum over both directions. A rank with one message, and all of it its own, receives nothing.
+  /// The sum over both directions. A rank with one message, and all of it its own, receives
+  /// nothing.
   static float sum(BothWays seconds, BothWays messages) {
     constexpr float rounding = 1e-4F;
     seconds = messages <= 1 + rounding ? BothWays{} : at_least(seconds, BothWays{});

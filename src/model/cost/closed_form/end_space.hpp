@@ -29,8 +29,8 @@ struct CommonLanes {
   /// as in Meeting, forward and backward: shares, and blocks
   Lanes near{1, 1, 1, 1};
   enum : std::uint8_t { common = 2, apart };
-  /// The shares that count as own, forward and backward; Meeting::common; and 2 if the rank is apart
-  /// along the axis, else 1, or 0 unless Meeting::matched.
+  /// The shares that count as own, forward and backward; Meeting::common; and 2 if the rank is
+  /// apart along the axis, else 1, or 0 unless Meeting::matched.
   Lanes own{1, 1, 1, 1};
 
   CommonLanes() = default;
