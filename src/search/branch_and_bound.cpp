@@ -144,7 +144,8 @@ class BranchAndBound {
       least_known_ = std::min(least_known_, cost_of(table_, assignment));
     }
     if (found_) improve();
-    if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few, 2);
+    if (!few.empty() && found_ && !stops() && best_.cost > nearly * least_nodes())
+      look_among(few, 2);
     const double ignored_from = limit();
     bound();
     // If the search stops early in the first pass, this may be all that is known.
