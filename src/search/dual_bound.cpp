@@ -204,8 +204,8 @@ void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
     lend(besides_[at(beside)], upward, 1.0 / static_cast<double>(besides.size() + 1));
 }
 
-/// Raises the bound by what the first ascent knows once it has reached the node at this place of
-/// `order_`. Messages to nodes that it has not reached are not counted yet.
+/// Raises the bound to what the first ascent knows that has reached the nodes of `order_` from this
+/// place on. Messages to other nodes are not counted yet.
 void DualBound::count_reached(std::size_t place) {
   double sum = 0;
   std::vector<bool> reached(order_.size());
@@ -221,9 +221,9 @@ void DualBound::count_reached(std::size_t place) {
 
 void DualBound::ascend() {
   rough_ = descents_ == 0 || (descents_ == 1 && bound_ < limit_ * (1 - far));
-  for (std::size_t place = order_.size(); place-- > 0;) {
-    if (stops()) return;
-    const int node = order_[place];
+  std::size_t place = order_.size();
+  for (; place > 0 && !stops(); --place) {
+    const int node = order_[place - 1];
     gather(node);
     settle(node);
     if (descents_ > 0) lend_all(besides_of_high_[at(node)], true);
@@ -231,8 +231,8 @@ void DualBound::ascend() {
     if (const int parent = parent_[at(node)]; parent >= 0)
       to_parent_[at(node)] =
           through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without(node)));
-    if (descents_ == 0) count_reached(place);
   }
+  if (descents_ == 0) count_reached(place);
 }
 
 void DualBound::descend() {

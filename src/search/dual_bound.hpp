@@ -43,7 +43,7 @@ class DualBound {
   /// is lower already.
   void lower_limit(double limit) { limit_ = std::min(limit_, limit); }
   /// One ascent, from the leaves to the roots, and one descent make a pass. The members below
-  /// require at least one pass, except for bound(): the first ascent raises it from node to node.
+  /// require at least one pass, except for bound(): an ascent raises it even if it ends early.
   void ascend();
   void descend();
 
