@@ -19,20 +19,18 @@ std::vector<int> parts_of(const std::vector<EndSpace::Kind>& kinds, std::size_t 
   return parts;
 }
 
-std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::size_t axis,
-                                const std::vector<int>& parts) {
-  std::vector<std::size_t> found;
-  for (const EndSpace::Kind& kind : kinds)
-    found.push_back(static_cast<std::size_t>(std::ranges::lower_bound(parts, kind.parts[axis]) -
-                                             parts.begin()));
-  return found;
-}
-
 /// The place of an end's number of parts among those that occur; nothing if it does not occur.
 std::optional<std::size_t> place_in(const std::vector<int>& parts, int of_end) {
   const auto found = std::ranges::lower_bound(parts, of_end);
   if (found == parts.end() || *found != of_end) return {};
   return found - parts.begin();
+}
+
+std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::size_t axis,
+                                const std::vector<int>& parts) {
+  std::vector<std::size_t> found;
+  for (const EndSpace::Kind& kind : kinds) found.push_back(*place_in(parts, kind.parts[axis]));
+  return found;
 }
 
 /// Returns an upper bound of the common part of both ends along an axis whose blocks are not plain.
@@ -67,20 +65,22 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
       wanted_(std::move(wanted)),
       passes_(passes) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
-    const std::vector<int> homes = parts_of(home_.kinds, axis),
-                           wanted_parts = parts_of(wanted_.kinds, axis);
+    std::vector<int> homes = parts_of(home_.kinds, axis),
+                     wanted_parts = parts_of(wanted_.kinds, axis);
     if (homes.back() == 1 && wanted_parts.back() == 1) {
       whole_sizes_ *= readings[axis].along(1, 1).sizes;
       continue;
     }
     Table& table = tables_.emplace_back();
     table.axis = axis;
-    table.home_line = places(home_.kinds, axis, homes);
+    table.homes = std::move(homes);
+    table.wanted = std::move(wanted_parts);
+    table.home_line = places(home_.kinds, axis, table.homes);
     for (const std::size_t line : table.home_line)
-      table.home_row.push_back(line * wanted_parts.size());
-    table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
-    for (const int of_home : homes) {
-      for (const int of_wanted : wanted_parts) {
+      table.home_row.push_back(line * table.wanted.size());
+    table.wanted_column = places(wanted_.kinds, axis, table.wanted);
+    for (const int of_home : table.homes) {
+      for (const int of_wanted : table.wanted) {
         table.along.push_back(readings[axis].along(of_home, of_wanted));
         table.sizes.push_back(table.along.back().sizes);
         table.nesting.emplace_back(of_home, of_wanted);
@@ -91,32 +91,31 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
       table.unknown_lanes.push_back(lanes_of(met_along(unknown, along)));
     if (table.plain) continue;
     ++cut_;
-    meet_all(table, readings[axis], homes, wanted_parts);
+    meet_all(table, readings[axis]);
     for (const Table::Met& met : table.met) table.lanes.push_back(lanes_of(met));
-    for (const int parts : homes) table.home_places.push_back(readings[axis].home_places(parts));
-    for (const int parts : wanted_parts)
+    for (const int parts : table.homes)
+      table.home_places.push_back(readings[axis].home_places(parts));
+    for (const int parts : table.wanted)
       table.wanted_places.push_back(readings[axis].wanted_places(parts));
     table.reads.resize(table.along.size());
     table.writes.resize(table.along.size());
     for (std::size_t pair = 0; pair < table.along.size(); ++pair) {
       if (!counts_overlaps(table.along[pair])) continue;
-      const auto& home_places = table.home_places[pair / wanted_parts.size()];
-      const auto& wanted_places = table.wanted_places[pair % wanted_parts.size()];
+      const auto& home_places = table.home_places[pair / table.wanted.size()];
+      const auto& wanted_places = table.wanted_places[pair % table.wanted.size()];
       table.reads[pair] = overlaps(wanted_places, home_places);
       table.writes[pair] = overlaps(home_places, wanted_places);
     }
   }
-  for (Table& table : tables_)
-    find_best(table, parts_of(home_.kinds, table.axis), parts_of(wanted_.kinds, table.axis));
+  for (Table& table : tables_) find_best(table);
 }
 
-void ClosedEdge::meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
-                          const std::vector<int>& wanted) const {
+void ClosedEdge::meet_all(Table& table, AxisReading& reading) const {
   const int ways = space_.ways(table.axis);
   std::vector<std::optional<std::size_t>> lines, columns;
   for (int digits = 0; digits < ways; ++digits) {
-    lines.push_back(place_in(homes, space_.parts(table.axis, digits)));
-    columns.push_back(place_in(wanted, space_.parts(table.axis, digits)));
+    lines.push_back(place_in(table.homes, space_.parts(table.axis, digits)));
+    columns.push_back(place_in(table.wanted, space_.parts(table.axis, digits)));
   }
   const std::size_t meetings = space_.meetings().size();
   std::vector<int> known(table.along.size() * meetings, -1);
@@ -126,7 +125,7 @@ void ClosedEdge::meet_all(Table& table, AxisReading& reading, const std::vector<
     const std::uint16_t* const row = space_.met_by_home(table.axis, home);
     for (int reader = 0; lines[at(home)] && reader < ways; ++reader) {
       if (!columns[at(reader)]) continue;
-      const std::size_t pair = *lines[at(home)] * wanted.size() + *columns[at(reader)];
+      const std::size_t pair = *lines[at(home)] * table.wanted.size() + *columns[at(reader)];
       if (home == reader && table.along[pair].known && !table.along[pair].plain) {
         set_alike(table, reading, home, pair);
         continue;
@@ -187,8 +186,8 @@ CommonLanes ClosedEdge::best_along(Meeting meeting, const AxisReading::Along& bl
   return lanes;
 }
 
-void ClosedEdge::find_best(Table& table, const std::vector<int>& homes,
-                           const std::vector<int>& wanted) const {
+void ClosedEdge::find_best(Table& table) const {
+  const auto &homes = table.homes, &wanted = table.wanted;
   const std::size_t axis = table.axis;
   table.best_of_home.resize(at(space_.ways(axis)) * wanted.size());
   table.best_of_wanted.resize(at(space_.ways(axis)) * homes.size());

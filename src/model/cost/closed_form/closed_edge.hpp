@@ -38,6 +38,7 @@ class ClosedEdge {
   /// The data of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
+    std::vector<int> homes, wanted;  ///< numbers of parts that occur at either end, ascending
     std::vector<std::size_t> home_row, wanted_column;  ///< by kind; their sum indexes `sizes`
     std::vector<std::size_t> home_line;                ///< by kind: home_row / number of columns
     bool plain = true;                                 ///< whether all of `along` are plain
@@ -84,9 +85,8 @@ class ClosedEdge {
   static CommonLanes lanes_of(const Table::Met& met);
   static Table::Met met_along(const Meeting& meeting, const AxisReading::Along& blocks);
   CommonLanes best_along(Meeting meeting, const AxisReading::Along& blocks) const;
-  void find_best(Table& table, const std::vector<int>& homes, const std::vector<int>& wanted) const;
-  void meet_all(Table& table, AxisReading& reading, const std::vector<int>& homes,
-                const std::vector<int>& wanted) const;
+  void find_best(Table& table) const;
+  void meet_all(Table& table, AxisReading& reading) const;
   /// For any two axes, some rank is apart along both. For three axes, there may be no such rank.
   static constexpr int most_apart = 2;
   const EndSpace& space_;
