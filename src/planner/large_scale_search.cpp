@@ -98,7 +98,6 @@ class LargeScaleSearch {
     return begins;
   }
 
-  bool stops() const { return options_.stop && options_.stop(); }
   bool fits(const Assignment& assignment) const {
     return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit;
   }
@@ -119,7 +118,7 @@ class LargeScaleSearch {
     const int most = price_ > 0 ? 1 : most_weights;
     for (int looks = 0; looks < most; ++looks) {
       const auto found = search_with(hardest_weights());
-      if (!found || gap() <= good_enough || stops() || found->gap() > gap() / 2 ||
+      if (!found || gap() <= good_enough || says_stop(options_.stop) || found->gap() > gap() / 2 ||
           std::ranges::count(cuts_, found->assignment) > 0)
         return;
       cuts_.push_back(found->assignment);
@@ -131,7 +130,8 @@ class LargeScaleSearch {
   /// most promising candidates, and looks at the neighbours of what it found while that helps.
   void cut_among_few() {
     double before = infinity;  // seconds of the plan whose neighbours were added last
-    for (int looks = 0; looks < most_weights && (looks == 0 || !stops()); ++looks) {
+    for (int looks = 0; looks < most_weights && (looks == 0 || !says_stop(options_.stop));
+         ++looks) {
       table_.set_objective({hardest_weights(), hidden_, 0});
       Assignment found = best_among(table_, agreements_, few_, cheapest_seed());
       if (std::ranges::count(cuts_, found) > 0) {

@@ -144,13 +144,11 @@ class BranchAndBound {
       least_known_ = std::min(least_known_, cost_of(table_, assignment));
     }
     if (found_) improve();
-    if (!few.empty() && found_ && !stops() && best_.cost > nearly * least_nodes())
+    if (!few.empty() && found_ && !says_stop(options_.stop) && best_.cost > nearly * least_nodes())
       look_among(few, 2);
     const double ignored_from = limit();
     bound();
-    // If the search stops early in the first pass, this may be all that is known.
-    best_.lower_bound = std::max(best_.lower_bound, least_nodes());
-    if (found_ && (best_.gap() <= options_.tolerance || stops())) return best_;
+    if (found_ && (best_.gap() <= options_.tolerance || says_stop(options_.stop))) return best_;
     const double left_out = choose(options_.most_candidates, chosen_);
     if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); }))
       return std::nullopt;
@@ -171,8 +169,6 @@ class BranchAndBound {
   }
 
  private:
-  bool stops() const { return options_.stop && options_.stop(); }
-
   /// The sum of the nodes' least costs, without edges.
   double least_nodes() const {
     double sum = 0;
@@ -218,7 +214,7 @@ class BranchAndBound {
       if (found_ && best_.gap() <= rounding) break;
       dual.descend();
       best_.lower_bound = std::max(best_.lower_bound, dual.bound());
-      if (stops()) break;
+      if (says_stop(options_.stop)) break;
       if (offer(dual.follow())) improve();
       if (best_.gap() > options_.tolerance) look_among_best();
       if (found_) dual.lower_limit(best_.cost);

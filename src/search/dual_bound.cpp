@@ -222,7 +222,7 @@ void DualBound::count_reached(std::size_t place) {
 void DualBound::ascend() {
   rough_ = descents_ == 0 || (descents_ == 1 && bound_ < limit_ * (1 - far));
   std::size_t place = order_.size();
-  for (; place > 0 && !stops(); --place) {
+  for (; place > 0 && !says_stop(stop_); --place) {
     const int node = order_[place - 1];
     gather(node);
     settle(node);
@@ -236,10 +236,10 @@ void DualBound::ascend() {
 }
 
 void DualBound::descend() {
-  if (stops()) return;
+  if (says_stop(stop_)) return;
   ++descents_;
   for (const int node : order_) {
-    if (stops()) return;
+    if (says_stop(stop_)) return;
     gather(node);
     if (const int parent = parent_[at(node)]; parent >= 0)
       from_parent_[at(node)] =

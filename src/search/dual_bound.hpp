@@ -24,6 +24,7 @@ namespace stratplan {
 
 /// Tells whether to stop; empty: never.
 using Stop = std::function<bool()>;
+inline bool says_stop(const Stop& stop) { return stop && stop(); }
 
 class DualBound {
  public:
@@ -80,7 +81,6 @@ class DualBound {
   Costs room(int node, const Costs& costs) const;
 
   const LargeTable& table_;
-  bool stops() const { return stop_ && stop_(); }
 
   double limit_, bound_ = 0;
   Stop stop_;
