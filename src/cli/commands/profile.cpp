@@ -154,7 +154,7 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
                             cost_of_job(expected_time(layout, largest), layout.nodes()),
                             kernels_too ? "; then kernels" : ""));
   MachineProfile base = read_machine("local");
-  base.name = this_machine();
+  base.name = options.name.empty() ? this_machine() : options.name;
   RankDevice device({.backend = options.backend}, 1, communicator, {}, console);
   const Team team(communicator, device.transports(groups_to_measure(layout, communicator.rank())));
   MachineProfile machine = profile_cluster(layout, largest, device.backend(), team, base,
@@ -170,7 +170,6 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
                });
   }
   if (options.cluster_nodes > 0) machine.levels.front().ranks = options.cluster_nodes;
-  if (!options.name.empty()) machine.name = options.name;
   if (communicator.rank() == 0) {
     write_document(options.output, "machine", to_json(machine));
     if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
